@@ -1,0 +1,2 @@
+//! The farhelm binary.
+fn main() {}
