@@ -1,0 +1,247 @@
+//! Launches: `pending → launched / failed`, each known by its client's `request_id`.
+//!
+//! A result is held for the client that asked, so that one that was away hears it when it comes
+//! back. A machine that answers after the time was up is still believed.
+//!
+//! Not here: choosing the machine (`machines`), starting programs (`proxy`).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::Policy;
+use crate::content::Failure;
+use crate::session::status::Via;
+use crate::{
+    AgentType, ClientKey, MachineLabel, ModelId, Principal, Refusal, RequestId, SessionId,
+    Timestamp,
+};
+
+/// Launches on their way or held. At the bound, new ones are refused.
+pub const LAUNCHES_MAX: usize = 1_024;
+
+/// What a person wants to start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchWish {
+    /// The client's id for this request.
+    pub request: RequestId,
+    /// Which agent.
+    pub agent: AgentType,
+    /// In which folder.
+    pub workspace_path: Option<String>,
+    /// A hint for the new session's name.
+    pub window_title: Option<String>,
+    /// On which machine.
+    pub machine: Option<MachineLabel>,
+    /// With which model.
+    pub model: Option<ModelId>,
+    /// In which permission mode.
+    pub permission_mode: Option<String>,
+}
+
+/// A launch on its way, or its result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Launch {
+    /// The client's id for it.
+    pub request: RequestId,
+    /// Who asked.
+    pub by: ClientKey,
+    /// Which agent.
+    pub agent: AgentType,
+    /// In which folder.
+    pub workspace_path: Option<String>,
+    /// A hint for the new session's name.
+    pub window_title: Option<String>,
+    /// With which model.
+    pub model: Option<ModelId>,
+    /// In which permission mode.
+    pub permission_mode: Option<String>,
+    /// The machine it went to.
+    pub machine: MachineLabel,
+    /// The connection it went through.
+    pub via: Via,
+    /// When it was asked for.
+    pub launched_at: Timestamp,
+    /// When it counts as failed.
+    pub timeout_at: Timestamp,
+    /// What came of it, if anything yet.
+    pub outcome: Option<Outcome>,
+}
+
+/// What came of a launch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// A session.
+    Launched(SessionId),
+    /// Nothing.
+    Failed(Failure),
+}
+
+/// Facts about launches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// On its way.
+    Requested(Box<Launch>),
+    /// Something came of it.
+    Settled {
+        /// Which launch.
+        request: RequestId,
+        /// Who asked.
+        by: ClientKey,
+        /// Which agent.
+        agent: AgentType,
+        /// What came of it.
+        outcome: Outcome,
+    },
+    /// Nobody came back for its result in time.
+    Forgotten {
+        /// Which launch.
+        request: RequestId,
+    },
+}
+
+/// State derived from recorded events alone.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Launches {
+    launches: BTreeMap<RequestId, Launch>,
+}
+
+impl Launches {
+    /// Refuses an id that was used before: told again to its own client, refused to others.
+    pub fn check_repeat(&self, request: &RequestId, by: &ClientKey) -> Result<(), Refusal> {
+        match self.launches.get(request) {
+            Some(launch) if launch.by == *by => {
+                Err(Refusal::LaunchRepeated(Box::new(launch.clone())))
+            }
+            Some(_) => Err(Refusal::RequestInUse(request.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// A person asks, and a machine is there.
+    pub fn request(
+        &self,
+        principal: &Principal,
+        wish: &LaunchWish,
+        machine: MachineLabel,
+        via: &Via,
+        policy: Policy,
+        now: Timestamp,
+    ) -> Result<Event, Refusal> {
+        if self.launches.len() >= LAUNCHES_MAX {
+            return Err(Refusal::TooManyRequests { limit: LAUNCHES_MAX });
+        }
+        let wish = wish.clone();
+        Ok(Event::Requested(Box::new(Launch {
+            request: wish.request,
+            by: principal.key(),
+            agent: wish.agent,
+            workspace_path: wish.workspace_path,
+            window_title: wish.window_title,
+            model: wish.model,
+            permission_mode: wish.permission_mode,
+            machine,
+            via: via.clone(),
+            launched_at: now,
+            timeout_at: now.plus_ms(policy.launch_timeout_ms),
+            outcome: None,
+        })))
+    }
+
+    /// The machine has a new session. Believed even when the time was up.
+    pub fn launched(
+        &self,
+        request: &RequestId,
+        machine: &MachineLabel,
+        session: &SessionId,
+    ) -> Option<Event> {
+        let launch = self.launches.get(request).filter(|launch| launch.machine == *machine)?;
+        match &launch.outcome {
+            Some(Outcome::Launched(_)) => None,
+            Some(Outcome::Failed(_)) | None => {
+                Some(settled(launch, Outcome::Launched(session.clone())))
+            }
+        }
+    }
+
+    /// The machine could not.
+    pub fn failed(
+        &self,
+        request: &RequestId,
+        machine: &MachineLabel,
+        failure: &Failure,
+    ) -> Option<Event> {
+        let launch = self.launches.get(request).filter(|launch| launch.machine == *machine)?;
+        launch.outcome.is_none().then(|| settled(launch, Outcome::Failed(failure.clone())))
+    }
+
+    /// What time brings.
+    pub fn due(&self, policy: Policy, now: Timestamp) -> Vec<Event> {
+        let mut events = vec![];
+        for launch in self.launches.values() {
+            if launch.outcome.is_none() && launch.timeout_at <= now {
+                let words = "The machine did not start it in time";
+                let failure = Failure::new("launch_timeout", words);
+                events.push(settled(launch, Outcome::Failed(failure)));
+            } else if launch.timeout_at.plus_ms(policy.launch_held_ms) <= now {
+                events.push(Event::Forgotten { request: launch.request.clone() });
+            }
+        }
+        events
+    }
+
+    /// When [`Launches::due`] has something next.
+    pub fn deadline(&self, policy: Policy) -> Option<Timestamp> {
+        let next = |launch: &Launch| match launch.outcome {
+            None => launch.timeout_at,
+            Some(_) => launch.timeout_at.plus_ms(policy.launch_held_ms),
+        };
+        self.launches.values().map(next).min()
+    }
+
+    /// Pending launches of this connection; of its predecessor too when the journal is the same,
+    /// because then the proxy knows which ones it has begun.
+    pub fn owed(&self, via: &Via) -> Vec<&Launch> {
+        let same_journal = |launch: &Launch| via.link.is_some() && launch.via.link == via.link;
+        let theirs = |l: &&Launch| l.via.connection == via.connection || same_journal(l);
+        self.launches.values().filter(|l| l.outcome.is_none()).filter(theirs).collect()
+    }
+
+    /// Everything on its way or held for a client.
+    pub fn of(&self, client: &ClientKey) -> impl Iterator<Item = &Launch> {
+        self.launches.values().filter(move |launch| launch.by == *client)
+    }
+
+    /// One launch.
+    pub fn get(&self, request: &RequestId) -> Option<&Launch> {
+        self.launches.get(request)
+    }
+
+    /// Cannot fail: what is recorded has happened.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Requested(launch) => {
+                self.launches.insert(launch.request.clone(), (**launch).clone());
+            }
+            Event::Settled { request, outcome, .. } => {
+                if let Some(launch) = self.launches.get_mut(request) {
+                    launch.outcome = Some(outcome.clone());
+                }
+            }
+            Event::Forgotten { request } => {
+                self.launches.remove(request);
+            }
+        }
+    }
+}
+
+fn settled(launch: &Launch, outcome: Outcome) -> Event {
+    Event::Settled {
+        request: launch.request.clone(),
+        by: launch.by.clone(),
+        agent: launch.agent.clone(),
+        outcome,
+    }
+}

@@ -1,0 +1,212 @@
+//! Machines: who is connected from where, and which sessions each one has.
+//!
+//! Not here: launches (`launches`), telling whether a named session is one we know (`matching`).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Claim, LaunchWish};
+use crate::session::status::Via;
+use crate::{
+    AgentType, ConnectionId, MachineLabel, Refusal, SessionId, TargetSignature, Timestamp,
+};
+
+/// What a proxy has to offer. A plain v1 proxy does not say.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Agents it can start; `None` where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents: Option<Vec<AgentType>>,
+    /// Folders it knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workspaces: Vec<String>,
+}
+
+/// A session as its machine named it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registered {
+    /// Its machine.
+    pub machine: MachineLabel,
+    /// Its agent.
+    pub agent: AgentType,
+    /// Recognises its target.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<TargetSignature>,
+    /// Its folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_path: Option<String>,
+}
+
+/// Facts about machines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// A proxy is there.
+    Connected {
+        /// Which machine.
+        machine: MachineLabel,
+        /// Through which socket and journal.
+        via: Via,
+        /// What it has to offer.
+        offer: Offer,
+    },
+    /// It is gone.
+    Disconnected {
+        /// Which machine.
+        machine: MachineLabel,
+    },
+    /// A session belongs to a machine.
+    Registered {
+        /// Which session.
+        session: SessionId,
+        /// As its machine named it.
+        registered: Registered,
+    },
+    /// A session belongs to no machine any more.
+    Unregistered {
+        /// Which session.
+        session: SessionId,
+    },
+}
+
+/// One machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Its proxy, if it is there.
+    pub via: Option<Via>,
+    /// What it has to offer.
+    pub offer: Offer,
+    /// When it last came, went or named a session.
+    pub active_at: Timestamp,
+}
+
+/// State derived from recorded events alone.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Machines {
+    machines: BTreeMap<MachineLabel, Machine>,
+    sessions: BTreeMap<SessionId, Registered>,
+}
+
+impl Machines {
+    /// A proxy says hello. A newer connection of the same machine takes over.
+    pub fn connect(&self, via: &Via, machine: &MachineLabel, offer: &Offer) -> Vec<Event> {
+        let (machine, via, offer) = (machine.clone(), via.clone(), offer.clone());
+        vec![Event::Connected { machine, via, offer }]
+    }
+
+    /// A socket is gone. Nothing is recorded for one that was taken over before.
+    pub fn disconnect(&self, connection: &ConnectionId) -> Vec<Event> {
+        let machine = self.of(connection).cloned();
+        machine.map(|machine| Event::Disconnected { machine }).into_iter().collect()
+    }
+
+    /// Nobody is there.
+    pub fn disconnect_all(&self) -> Vec<Event> {
+        let there = self.machines.iter().filter(|(_, machine)| machine.via.is_some());
+        there.map(|(machine, _)| Event::Disconnected { machine: machine.clone() }).collect()
+    }
+
+    /// A proxy names its sessions.
+    pub fn name(&self, connection: &ConnectionId, claim: &Claim) -> Result<Vec<Event>, Refusal> {
+        let machine = self.of(connection).ok_or(Refusal::NotThisProxy)?;
+        let accepted = claim.accepted.iter().filter_map(|(session, named)| {
+            let registered = Registered {
+                machine: machine.clone(),
+                agent: named.meta.agent.clone(),
+                signature: named.meta.signature.clone(),
+                workspace_path: named.meta.workspace_path.clone(),
+            };
+            let known = self.sessions.get(session) == Some(&registered);
+            (!known).then(|| Event::Registered { session: session.clone(), registered })
+        });
+        Ok(accepted.collect())
+    }
+
+    /// A session is over.
+    pub fn forget(&self, session: &SessionId) -> Vec<Event> {
+        let known = self.sessions.contains_key(session);
+        known.then(|| Event::Unregistered { session: session.clone() }).into_iter().collect()
+    }
+
+    /// The machine that a launch goes to: the named one; else one that knows the folder; else the
+    /// most recently active one that offers the agent; else one that does not say what it offers;
+    /// else any, which will say why it cannot.
+    pub fn choose(&self, wish: &LaunchWish) -> Option<MachineLabel> {
+        if let Some(named) = &wish.machine {
+            return self.via(named).map(|_| named.clone());
+        }
+        let rank = |label: &MachineLabel, machine: &Machine| {
+            let folder = wish.workspace_path.as_ref();
+            let knows = folder.is_some_and(|path| self.knows_folder(label, machine, path));
+            let offers = match &machine.offer.agents {
+                Some(agents) => agents.contains(&wish.agent),
+                None => self.has_agent(label, &wish.agent),
+            };
+            (knows && offers, offers, machine.offer.agents.is_none(), machine.active_at)
+        };
+        let there = self.machines.iter().filter(|(_, machine)| machine.via.is_some());
+        there.max_by_key(|(label, machine)| rank(label, machine)).map(|(label, _)| label.clone())
+    }
+
+    /// The machine behind a socket.
+    pub fn of(&self, connection: &ConnectionId) -> Option<&MachineLabel> {
+        let via =
+            |machine: &Machine| machine.via.as_ref().is_some_and(|v| v.connection == *connection);
+        self.machines.iter().find(|(_, machine)| via(machine)).map(|(label, _)| label)
+    }
+
+    /// How a machine is reached, if it is.
+    pub fn via(&self, machine: &MachineLabel) -> Option<&Via> {
+        self.machines.get(machine)?.via.as_ref()
+    }
+
+    /// Every machine ever seen.
+    pub fn all(&self) -> impl Iterator<Item = (&MachineLabel, &Machine)> {
+        self.machines.iter()
+    }
+
+    /// Every session that belongs to a machine.
+    pub fn sessions(&self) -> impl Iterator<Item = (&SessionId, &Registered)> {
+        self.sessions.iter()
+    }
+
+    /// Who has a session.
+    pub fn registered(&self, session: &SessionId) -> Option<&Registered> {
+        self.sessions.get(session)
+    }
+
+    /// Cannot fail: what is recorded has happened.
+    pub fn apply(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::Connected { machine, via, offer } => {
+                let (via, offer) = (Some(via.clone()), offer.clone());
+                self.machines.insert(machine.clone(), Machine { via, offer, active_at: at });
+            }
+            Event::Disconnected { machine } => {
+                if let Some(machine) = self.machines.get_mut(machine) {
+                    machine.via = None;
+                    machine.active_at = at;
+                }
+            }
+            Event::Registered { session, registered } => {
+                if let Some(machine) = self.machines.get_mut(&registered.machine) {
+                    machine.active_at = at;
+                }
+                self.sessions.insert(session.clone(), registered.clone());
+            }
+            Event::Unregistered { session } => {
+                self.sessions.remove(session);
+            }
+        }
+    }
+
+    fn knows_folder(&self, label: &MachineLabel, machine: &Machine, path: &String) -> bool {
+        let has = |r: &Registered| r.machine == *label && r.workspace_path.as_ref() == Some(path);
+        machine.offer.workspaces.contains(path) || self.sessions.values().any(has)
+    }
+
+    fn has_agent(&self, label: &MachineLabel, agent: &AgentType) -> bool {
+        self.sessions.values().any(|r| r.machine == *label && r.agent == *agent)
+    }
+}

@@ -1,0 +1,51 @@
+//! The card: what lists and greetings show of a session without opening it.
+//!
+//! Stored beside the ledger whenever one of its facts changes, so that a relay with thousands of
+//! sessions starts without replaying any.
+//!
+//! Not here: the head of the ledger, which changes with every event (`store`).
+
+use serde::{Deserialize, Serialize};
+
+use super::config::AgentConfig;
+use super::prompts::Prompt;
+use super::status::Status;
+use super::{Event, Session};
+use crate::RunId;
+
+/// What lists and greetings show of a session.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Card {
+    /// Reachability, health and names.
+    pub status: Status,
+    /// The configuration as last read.
+    pub config: Option<AgentConfig>,
+    /// The questions that wait for a person.
+    pub prompts: Vec<Prompt>,
+    /// The run that is going on.
+    pub run: Option<RunId>,
+}
+
+impl Card {
+    /// Whether this event changes the card.
+    pub fn shows(event: &Event) -> bool {
+        match event {
+            Event::Status(_) | Event::Config(_) | Event::Prompt(_) | Event::Run(_) => true,
+            Event::Delivery(_) | Event::Queue(_) | Event::Control(_) | Event::Transcript(_) => {
+                false
+            }
+        }
+    }
+}
+
+impl Session {
+    /// This session's card as of now.
+    pub fn card(&self) -> Card {
+        Card {
+            status: self.status.clone(),
+            config: self.config.clone(),
+            prompts: self.prompts.open().cloned().collect(),
+            run: self.runs.active().cloned(),
+        }
+    }
+}

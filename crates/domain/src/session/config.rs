@@ -1,0 +1,46 @@
+//! The agent's configuration as its proxy last read it.
+//!
+//! Not here: asking for a change (`controls`).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ModelId, Timestamp};
+
+/// A configuration as read from the agent. What could not be read is absent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentConfig {
+    /// The current model; "unknown" where it cannot be read.
+    pub model: ModelId,
+    /// The agent's word for how it asks for permission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
+    /// Which files it may touch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_access_scope: Option<String>,
+    /// Models it can be switched to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available_models: Option<Vec<ModelId>>,
+    /// Permission modes it can be switched to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available_modes: Option<Vec<String>>,
+    /// How hard it thinks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// Efforts it can be switched to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available_efforts: Option<Vec<String>>,
+    /// What the proxy can do with this agent. Unknown abilities are absent.
+    #[serde(default)]
+    pub capabilities: BTreeMap<String, bool>,
+    /// When it was read, as the proxy says.
+    pub read_at: Timestamp,
+}
+
+impl AgentConfig {
+    /// Whether the agent has an ability; `None` where nobody knows.
+    pub fn can(&self, ability: &str) -> Option<bool> {
+        self.capabilities.get(ability).copied()
+    }
+}

@@ -1,0 +1,410 @@
+//! What a command to a session leads to, and what follows by itself.
+//!
+//! Not here: taking recorded events in (`session`), each concern's own rules (its file).
+
+use super::command::{Change, Command, Report, Wish, Word};
+use super::controls::{Control, Kind};
+use super::delivery::{DELIVERY_UNKNOWN, SESSION_NOT_CONNECTED, Send};
+use super::status::{CloseReason, Reach};
+use super::transcript::Sighting;
+use super::{
+    Event, Policy, Session, config, controls, delivery, prompts, queue, runs, status, transcript,
+};
+use crate::content::{Author, Failure, Message, Part};
+use crate::{Content, MessageId, Principal, Refusal, RequestId, RunId, Timestamp};
+
+impl Session {
+    /// What a command leads to. Changes nothing.
+    pub fn decide(&self, command: &Command, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+        match command {
+            Command::Person(principal, _) if !principal.may_steer() => Err(Refusal::Unauthorized),
+            Command::Person(principal, wish) => self.decide_wish(principal, wish),
+            Command::Proxy(word) => self.decide_word(word, now),
+            Command::Relay(change) => Ok(self.decide_change(change)),
+        }
+    }
+
+    /// What follows from the state and the time alone.
+    pub fn due(&self, policy: Policy, now: Timestamp) -> Vec<Event> {
+        let mut events: Vec<Event> =
+            self.prompts.expire(now).into_iter().map(Event::Prompt).collect();
+        events.extend(self.controls.expire(now).into_iter().map(Event::Control));
+        let late = self
+            .queue
+            .order()
+            .iter()
+            .filter(|id| self.grace_ends(id, policy).is_some_and(|ends| ends <= now));
+        events.extend(late.map(|id| {
+            fail(id, SESSION_NOT_CONNECTED, "The session's machine stayed away; nothing was sent")
+        }));
+        if events.is_empty() {
+            events.extend(self.hand_over().into_iter().map(Event::Delivery));
+        }
+        events
+    }
+
+    /// When a waiting send fails for want of its machine.
+    pub(super) fn grace_ends(&self, id: &MessageId, policy: Policy) -> Option<Timestamp> {
+        let since = self.status.down_since()?;
+        let accepted = self.sends.accepted_at(id)?;
+        Some(since.max(accepted).plus_ms(policy.send_grace_ms))
+    }
+
+    /// The waiting sends that may leave now. Their hand-over is recorded before they do.
+    fn hand_over(&self) -> Vec<delivery::Event> {
+        let Some(via) = self.status.via() else { return vec![] };
+        let leave =
+            |id: &MessageId| delivery::Event::HandedOver { id: id.clone(), link: via.link.clone() };
+        let waiting = self.queue.order();
+        if via.link.is_none() {
+            let room = queue::HANDED_MAX.saturating_sub(self.sends.handed_count());
+            let room = if self.queue.is_held() { 0 } else { room };
+            return waiting.iter().take(room).map(leave).collect();
+        }
+        let can_steer = self.config.as_ref().and_then(|c| c.can("steer")) == Some(true);
+        let steers = waiting.iter().filter(|id| {
+            let mode = self.sends.waiting(id).and_then(|send| send.mode);
+            can_steer && mode == Some(delivery::Mode::Steer)
+        });
+        let steers: Vec<_> = steers.map(leave).collect();
+        if !steers.is_empty() {
+            return steers;
+        }
+        let busy = self.runs.active().is_some() || self.sends.handed_count() > 0;
+        if busy || self.queue.is_held() {
+            return vec![];
+        }
+        waiting.first().map(leave).into_iter().collect()
+    }
+
+    fn decide_wish(&self, principal: &Principal, wish: &Wish) -> Result<Vec<Event>, Refusal> {
+        match wish {
+            Wish::Send { send, earlier } => self.send(send, earlier.as_ref()),
+            Wish::Answer { request, prompt, choice, detail } => {
+                let unnamed = || format!("answer:{prompt}:{}", self.head).into();
+                let request = request.clone().unwrap_or_else(unnamed);
+                let control = Control::Answer(prompt.clone());
+                let mut events = self.control(principal, &request, control)?;
+                let name = &principal.name;
+                let detail = detail.as_ref();
+                let answer = self.prompts.answer(prompt, choice, name, &request, detail)?;
+                events.push(Event::Prompt(answer));
+                Ok(events)
+            }
+            Wish::Control { request, control } => {
+                let mut control = control.clone();
+                if let Control::Interrupt { run } = &mut control {
+                    *run = self.runs.active().cloned();
+                }
+                let holds = control.kind() == Kind::Interrupt
+                    && !self.queue.order().is_empty()
+                    && !self.queue.is_held();
+                let mut events = self.control(principal, request, control)?;
+                if holds {
+                    events.push(Event::Queue(queue::Event::Held));
+                }
+                Ok(events)
+            }
+            Wish::EditQueued { id, text } => Ok(vec![Event::Queue(self.queue.edit(id, text)?)]),
+            Wish::DiscardQueued { id } => {
+                self.queue.place(id)?;
+                let words = format!("Taken out of the queue by {}", principal.name);
+                Ok(vec![fail(id, "discarded", &words)])
+            }
+            Wish::MoveQueued { id, to } => Ok(vec![Event::Queue(self.queue.shift(id, *to)?)]),
+            Wish::ResumeQueue => Ok(self.resume_queue()),
+            Wish::Rename(title) => Ok(vec![Event::Status(status::Event::Renamed(title.clone()))]),
+            Wish::Archive(archived) if *archived == self.status.archived => Ok(vec![]),
+            Wish::Archive(archived) => Ok(vec![Event::Status(status::Event::Archived(*archived))]),
+        }
+    }
+
+    fn send(&self, send: &Send, earlier: Option<&delivery::Told>) -> Result<Vec<Event>, Refusal> {
+        let accepted = self.sends.accept(send, earlier)?;
+        if self.status.is_closed() {
+            return Err(Refusal::SessionClosed);
+        }
+        self.queue.admit()?;
+        let mut events = vec![Event::Delivery(accepted)];
+        events.extend(self.resume_queue());
+        Ok(events)
+    }
+
+    fn control(
+        &self,
+        principal: &Principal,
+        request: &RequestId,
+        control: Control,
+    ) -> Result<Vec<Event>, Refusal> {
+        let by = principal.key();
+        self.controls.check_repeat(request, &by)?;
+        if self.status.is_closed() {
+            return Err(Refusal::SessionClosed);
+        }
+        if self.status.via().is_none() {
+            return Err(Refusal::NoProxyConnected);
+        }
+        let events = self.controls.request(request, &by, control)?;
+        Ok(events.into_iter().map(Event::Control).collect())
+    }
+
+    fn resume_queue(&self) -> Vec<Event> {
+        if self.queue.is_held() { vec![Event::Queue(queue::Event::Resumed)] } else { vec![] }
+    }
+
+    fn decide_word(&self, word: &Word, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+        if self.status.via().is_none_or(|via| via.connection != word.connection) {
+            return Err(Refusal::NotThisProxy);
+        }
+        if let Some(position) = &word.position
+            && self.heard.get(&position.link).is_some_and(|heard| *heard >= position.number)
+        {
+            return Ok(vec![]);
+        }
+        self.decide_report(&word.report, now)
+    }
+
+    fn decide_report(&self, report: &Report, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+        Ok(match report {
+            Report::Status { health, activity, reason } => {
+                let told = activity.as_ref().map(|a| (&a.kind, &a.label));
+                let known = self.status.activity.as_ref().map(|a| (&a.kind, &a.label));
+                let same = *health == self.status.health && (told.is_none() || told == known);
+                if same && reason.is_none() {
+                    return Ok(vec![]);
+                }
+                let (activity, reason) = (activity.clone(), reason.clone());
+                vec![Event::Status(status::Event::Changed { health: *health, activity, reason })]
+            }
+            Report::Message { message, has_own_id, echo } => {
+                self.message(message, *has_own_id, *echo)
+            }
+            Report::ToolCall(call) => said(transcript::Event::ToolCall(call.clone())),
+            Report::ToolUpdate(update) => said(transcript::Event::ToolUpdate(update.clone())),
+            Report::Plan(plan) => said(transcript::Event::Plan(plan.clone())),
+            Report::Notice(notice) => said(transcript::Event::Notice(notice.clone())),
+            Report::Context(context) => said(transcript::Event::Context(*context)),
+            Report::RunStarted { run, cause } => self.start_run(run, cause.as_ref()),
+            Report::RunEnded { run, outcome, usage } => {
+                self.end_run(self.runs.end(run, outcome, usage.as_ref()))
+            }
+            Report::SendDelivered { id, attempt, run } => {
+                let Some(send) = self.sends.handed(id, *attempt) else { return Ok(vec![]) };
+                self.delivered(send, run.as_ref(), now)
+            }
+            Report::SendFailed { id, attempt, failure } => {
+                let Some(send) = self.sends.handed(id, *attempt) else { return Ok(vec![]) };
+                let (id, failure) = (send.id.clone(), failure.clone());
+                vec![Event::Delivery(delivery::Event::Failed { id, failure })]
+            }
+            Report::Asked(prompt) => {
+                self.prompts.ask(prompt)?.into_iter().map(Event::Prompt).collect()
+            }
+            Report::PromptGone(id) => match self.prompts.owed_request(id) {
+                // Answered already: the answer is what made it go.
+                Some(request) => self.control_result(request, None),
+                None => self.prompts.withdraw(id).map(Event::Prompt).into_iter().collect(),
+            },
+            Report::ControlResult { request, failure } => {
+                self.control_result(request, failure.as_ref())
+            }
+            Report::Config(config) => self.configured(config),
+            Report::Resumed { prompts, run } => {
+                let gone = self.prompts.withdraw_all_but(prompts);
+                let mut events: Vec<_> = gone.into_iter().map(Event::Prompt).collect();
+                if self.runs.active() != run.as_ref() {
+                    events.extend(self.end_run(self.runs.cut()));
+                }
+                events
+            }
+            Report::Closed { reason, request } => self.closed(*reason, request.as_ref()),
+        })
+    }
+
+    fn message(
+        &self,
+        message: &Message,
+        has_own_id: bool,
+        echo: Option<crate::content::Digest>,
+    ) -> Vec<Event> {
+        match (self.transcript.sight(message, has_own_id, echo), echo) {
+            (Sighting::New, _) => said(transcript::Event::Message(message.clone())),
+            (Sighting::Echo, Some(digest)) => said(transcript::Event::Echoed(digest)),
+            (Sighting::Echo, None) | (Sighting::Repeat, _) => vec![],
+        }
+    }
+
+    /// The agent has it: the send becomes part of the conversation.
+    fn delivered(&self, send: &Send, run: Option<&RunId>, now: Timestamp) -> Vec<Event> {
+        let parts = match &send.text {
+            Content::Open(text) => {
+                let text = (!text.is_empty()).then(|| Part::Text(text.clone()));
+                let files = send.attachments.iter().map(|file| {
+                    let image = file.media_type.as_ref().is_some_and(|t| t.starts_with("image/"));
+                    if image { Part::Image(file.clone()) } else { Part::File(file.clone()) }
+                });
+                Content::Open(text.into_iter().chain(files).collect())
+            }
+            Content::Sealed(sealed) => Content::Sealed(sealed.clone()),
+        };
+        let message = Message {
+            id: send.id.clone(),
+            author: Author::User,
+            parts,
+            created_at: now,
+            run: run.cloned(),
+            parent: None,
+            digest: None,
+        };
+        let (id, run_started) = (send.id.clone(), run.cloned());
+        let mut events = vec![Event::Delivery(delivery::Event::Delivered { id, run: run_started })];
+        events.extend(said(transcript::Event::Message(message)));
+        if let Some(run) = run {
+            events.extend(self.start_run(run, Some(&send.id)));
+        }
+        events
+    }
+
+    fn start_run(&self, run: &RunId, cause: Option<&MessageId>) -> Vec<Event> {
+        self.runs.start(run, cause).into_iter().map(Event::Run).collect()
+    }
+
+    /// Interrupts are bound to the run that they were meant for.
+    fn end_run(&self, ended: Option<runs::Event>) -> Vec<Event> {
+        let Some(runs::Event::Ended { run, outcome, usage }) = ended else { return vec![] };
+        let stopped = outcome == runs::Outcome::Interrupted;
+        let voided = self.controls.void_interrupts(&run, stopped);
+        let mut events = vec![Event::Run(runs::Event::Ended { run, outcome, usage })];
+        events.extend(voided.into_iter().map(Event::Control));
+        events
+    }
+
+    fn control_result(&self, request: &RequestId, failure: Option<&Failure>) -> Vec<Event> {
+        let mut events = vec![];
+        if let Some(prompt) = self.prompts.owed_by_request(request).cloned() {
+            // A question that is no longer there cannot be asked again.
+            let reopens = failure.filter(|failure| failure.code.as_str() != "prompt_not_found");
+            events.push(Event::Prompt(match reopens.cloned() {
+                Some(failure) => prompts::Event::Reopened { prompt, failure },
+                None => prompts::Event::Confirmed(prompt),
+            }));
+        }
+        let interrupt_failed = failure.is_some()
+            && self.controls.pending(request).is_some_and(|p| p.control.kind() == Kind::Interrupt);
+        let settled = self.controls.settle(request, failure.cloned());
+        events.extend(settled.map(Event::Control));
+        if interrupt_failed {
+            events.extend(self.resume_queue());
+        }
+        events
+    }
+
+    fn configured(&self, config: &config::AgentConfig) -> Vec<Event> {
+        let awaited = |kind| self.controls.owed().any(|(_, control)| control.kind() == kind);
+        let mut known = self.config.clone();
+        if let Some(known) = known.as_mut() {
+            known.read_at = config.read_at;
+        }
+        let mut events = vec![];
+        if known.as_ref() != Some(config) || awaited(Kind::ReadConfig) || awaited(Kind::SetModel) {
+            events.push(Event::Config(config.clone()));
+        }
+        events.extend(
+            self.controls.settle_all(Kind::ReadConfig, None).into_iter().map(Event::Control),
+        );
+        let confirmed = self.controls.owed().filter(
+            |(_, control)| matches!(control, Control::SetModel(model) if *model == config.model),
+        );
+        let confirmed = confirmed.filter_map(|(request, _)| self.controls.settle(request, None));
+        events.extend(confirmed.map(Event::Control));
+        events
+    }
+
+    /// Everything that can no longer happen is told so.
+    fn closed(&self, reason: CloseReason, request: Option<&RequestId>) -> Vec<Event> {
+        if self.status.is_closed() {
+            return vec![];
+        }
+        let mut events: Vec<_> = self
+            .sends
+            .open()
+            .iter()
+            .map(|(id, handed)| match handed {
+                true => fail(id, DELIVERY_UNKNOWN, "The session closed before it was confirmed"),
+                false => fail(id, SESSION_NOT_CONNECTED, "The session was closed"),
+            })
+            .collect();
+        let owed =
+            self.prompts.owed().map(|owed| prompts::Event::Confirmed(owed.prompt.id.clone()));
+        events.extend(owed.chain(self.prompts.withdraw_all_but(&[])).map(Event::Prompt));
+        events.extend(self.end_run(self.runs.cut()));
+        let gone = Failure::new(SESSION_NOT_CONNECTED, "The session was closed");
+        let voided = self.runs.active();
+        for kind in [
+            Kind::Interrupt,
+            Kind::SetModel,
+            Kind::SetMode,
+            Kind::SetEffort,
+            Kind::ReadConfig,
+            Kind::Answer,
+        ] {
+            let settled = self.controls.settle_all(kind, Some(&gone));
+            // Interrupts of the run that was cut are settled with it.
+            let rest = settled.into_iter().filter(|event| !self.is_interrupt_of(event, voided));
+            events.extend(rest.map(Event::Control));
+        }
+        events.extend(self.controls.settle_all(Kind::Close, None).into_iter().map(Event::Control));
+        let request = request.cloned();
+        events.push(Event::Status(status::Event::Closed { reason, request }));
+        events
+    }
+
+    fn is_interrupt_of(&self, event: &controls::Event, run: Option<&RunId>) -> bool {
+        let controls::Event::Settled { request, .. } = event else { return false };
+        let pending = self.controls.pending(request).map(|pending| &pending.control);
+        matches!(pending, Some(Control::Interrupt { run: Some(of) }) if Some(of) == run)
+    }
+
+    fn decide_change(&self, change: &Change) -> Vec<Event> {
+        match change {
+            Change::Up { via, meta, health, activity } => {
+                let same = self.status.via() == Some(via) && self.status.meta == **meta;
+                if same && *health == self.status.health && activity.is_none() {
+                    return vec![];
+                }
+                let lost = self.sends.handed_to_another(via.link.as_ref());
+                let mut events: Vec<_> = lost
+                    .iter()
+                    .map(|id| {
+                        let words = "The machine lost its own record of it; it may have arrived";
+                        fail(id, DELIVERY_UNKNOWN, words)
+                    })
+                    .collect();
+                let (via, meta, activity) = (via.clone(), meta.clone(), activity.clone());
+                events.push(Event::Status(status::Event::Up {
+                    via,
+                    meta,
+                    health: *health,
+                    activity,
+                }));
+                events
+            }
+            Change::Down { connection, reason } => match &self.status.reach {
+                Reach::Up(via) if connection.as_ref().is_none_or(|c| *c == via.connection) => {
+                    vec![Event::Status(status::Event::Down { reason: *reason })]
+                }
+                Reach::Up(_) | Reach::New | Reach::Down { .. } | Reach::Closed => vec![],
+            },
+            Change::Tick => vec![],
+        }
+    }
+}
+
+fn said(event: transcript::Event) -> Vec<Event> {
+    vec![Event::Transcript(event)]
+}
+
+fn fail(id: &MessageId, code: &str, words: &str) -> Event {
+    let failure = Failure::new(code, words);
+    Event::Delivery(delivery::Event::Failed { id: id.clone(), failure })
+}

@@ -1,0 +1,95 @@
+//! Runs: stretches of agent work, from start to end.
+//!
+//! Not here: what the agent says while it runs (`transcript`).
+
+use serde::{Deserialize, Serialize};
+
+use crate::content::Usage;
+use crate::{MessageId, RunId, Timestamp};
+
+/// Facts about runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The agent works.
+    Started {
+        /// Which run.
+        run: RunId,
+        /// The send that it answers, if one started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cause: Option<MessageId>,
+    },
+    /// The agent rests.
+    Ended {
+        /// Which run.
+        run: RunId,
+        /// How it ended.
+        outcome: Outcome,
+        /// What it took.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+    },
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The agent was done.
+    Completed,
+    /// A person stopped it, or a crash did.
+    Interrupted,
+    /// The agent gave up.
+    Failed(String),
+}
+
+/// State derived from recorded events alone.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Runs {
+    active: Option<(RunId, Timestamp)>,
+    /// The run that ended last, so that a repeated word about it starts nothing.
+    last_ended: Option<RunId>,
+}
+
+impl Runs {
+    /// The run that is going on.
+    pub fn active(&self) -> Option<&RunId> {
+        self.active.as_ref().map(|(run, _)| run)
+    }
+
+    /// A run starts; one that was never told to end ends as interrupted first.
+    pub fn start(&self, run: &RunId, cause: Option<&MessageId>) -> Vec<Event> {
+        if self.active() == Some(run) || self.last_ended.as_ref() == Some(run) {
+            return vec![];
+        }
+        let mut events: Vec<_> = self.cut().into_iter().collect();
+        events.push(Event::Started { run: run.clone(), cause: cause.cloned() });
+        events
+    }
+
+    /// A run ends. A word about another run than the active one changes nothing.
+    pub fn end(&self, run: &RunId, outcome: &Outcome, usage: Option<&Usage>) -> Option<Event> {
+        (self.active() == Some(run)).then(|| Event::Ended {
+            run: run.clone(),
+            outcome: outcome.clone(),
+            usage: usage.cloned(),
+        })
+    }
+
+    /// What was going on when the agent went away.
+    pub fn cut(&self) -> Option<Event> {
+        let run = self.active()?.clone();
+        Some(Event::Ended { run, outcome: Outcome::Interrupted, usage: None })
+    }
+
+    /// Cannot fail: what is recorded has happened.
+    pub fn apply(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::Started { run, .. } => self.active = Some((run.clone(), at)),
+            Event::Ended { run, .. } => {
+                self.active = None;
+                self.last_ended = Some(run.clone());
+            }
+        }
+    }
+}

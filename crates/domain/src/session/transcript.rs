@@ -1,0 +1,159 @@
+//! The conversation, and how a message that comes twice is recognised.
+//!
+//! Proxies may tell their history again after a reconnect. A message is known by its id; one that
+//! came without is known by its digest, each old message at most once per connection and in
+//! order, so that an agent that says "Done." twice is heard twice.
+//!
+//! Not here: computing digests (`wire`), token deltas (`passing`).
+
+use std::collections::{BTreeSet, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::content::{Author, Digest, Message, PlanEntry, ToolCall, ToolUpdate};
+use crate::{Content, MessageId};
+
+/// Messages that are remembered for recognising repeats.
+pub const MESSAGES_REMEMBERED_MAX: usize = 1_024;
+/// Delivered sends whose echo a scraping proxy may still report.
+pub const ECHOES_AWAITED_MAX: usize = 64;
+
+/// Facts about the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// Somebody said something.
+    Message(Message),
+    /// The agent uses a tool.
+    ToolCall(ToolCall),
+    /// A tool call went on.
+    ToolUpdate(ToolUpdate),
+    /// The agent's todo list, whole.
+    Plan(Content<Vec<PlanEntry>>),
+    /// Something to know that nobody said: a rate limit, a compaction.
+    Notice(Notice),
+    /// How full the agent's context is.
+    Context(ContextUse),
+    /// The agent UI showed a delivered send; it is in the transcript already.
+    Echoed(Digest),
+}
+
+/// Something to know that nobody said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// A stable word: `rate_limit`, `compaction`, `error`, …
+    pub kind: String,
+    /// For a person.
+    pub text: String,
+}
+
+/// How full the agent's context is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextUse {
+    /// Tokens in it.
+    pub used_tokens: u64,
+    /// Tokens that fit.
+    pub window_tokens: u64,
+}
+
+/// State derived from recorded events alone.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Transcript {
+    ids: BTreeSet<MessageId>,
+    order: VecDeque<Known>,
+    /// How many of `order` were already matched on this connection. Not worth recording: a new
+    /// connection starts anew, and a restart makes a new connection.
+    #[serde(skip)]
+    matched: usize,
+    echoes: VecDeque<Digest>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Known {
+    id: MessageId,
+    digest: Option<Digest>,
+}
+
+/// What a message is, seen against what is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sighting {
+    /// Nobody heard it before.
+    New,
+    /// It was told before.
+    Repeat,
+    /// The agent UI's copy of a delivered send.
+    Echo,
+}
+
+impl Transcript {
+    /// Whether a message is news. `has_own_id` is false where the edge had to invent the id.
+    pub fn sight(&self, message: &Message, has_own_id: bool, echo: Option<Digest>) -> Sighting {
+        if self.ids.contains(&message.id) {
+            return Sighting::Repeat;
+        }
+        if has_own_id {
+            return Sighting::New;
+        }
+        let echoed = echo.is_some_and(|digest| self.echoes.contains(&digest));
+        if message.author == Author::User && echoed {
+            return Sighting::Echo;
+        }
+        match message.digest.and_then(|digest| self.match_after(digest)) {
+            Some(_) => Sighting::Repeat,
+            None => Sighting::New,
+        }
+    }
+
+    /// A repeat was seen: what came before it will not be told again on this connection.
+    pub fn matched(&mut self, digest: Digest) {
+        if let Some(place) = self.match_after(digest) {
+            self.matched = place + 1;
+        }
+    }
+
+    /// A new connection may tell everything again.
+    pub fn rewind(&mut self) {
+        self.matched = 0;
+    }
+
+    /// A delivered send may come back from the agent's UI.
+    pub fn await_echo(&mut self, digest: Digest) {
+        self.echoes.push_back(digest);
+        if self.echoes.len() > ECHOES_AWAITED_MAX {
+            self.echoes.pop_front();
+        }
+    }
+
+    /// Cannot fail: what is recorded has happened.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Message(message) => {
+                self.ids.insert(message.id.clone());
+                self.order.push_back(Known { id: message.id.clone(), digest: message.digest });
+                self.matched = self.order.len();
+                if self.order.len() > MESSAGES_REMEMBERED_MAX {
+                    if let Some(oldest) = self.order.pop_front() {
+                        self.ids.remove(&oldest.id);
+                    }
+                    self.matched -= 1;
+                }
+            }
+            // The next one like it is a message of its own.
+            Event::Echoed(digest) => {
+                if let Some(place) = self.echoes.iter().position(|awaited| awaited == digest) {
+                    self.echoes.remove(place);
+                }
+            }
+            Event::ToolCall(_)
+            | Event::ToolUpdate(_)
+            | Event::Plan(_)
+            | Event::Notice(_)
+            | Event::Context(_) => {}
+        }
+    }
+
+    fn match_after(&self, digest: Digest) -> Option<usize> {
+        let mut later = self.order.iter().enumerate().skip(self.matched);
+        later.find(|(_, known)| known.digest == Some(digest)).map(|(place, _)| place)
+    }
+}
