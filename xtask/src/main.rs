@@ -1,2 +1,48 @@
-//! What people run.
-fn main() {}
+//! What people run: `cargo xtask <command>`.
+//!
+//! Not here: what a rule of the house says (`tidy/`), what a full test run is (`test`).
+
+mod proof;
+mod shell;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask <command>
+
+  test                        everything: format, lints, tests, documentation, tidy
+  tidy                        the rules of the house alone
+  sim --seeds N [--from S]    the simulation, over N seeds from S on (default 0)
+  kill --times N              the process test: kill relay and proxy N times";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["test"] => test::run(),
+        ["tidy"] => tidy::run(),
+        ["sim", options @ ..] => from_outcome(proof::simulate(options)),
+        ["kill", options @ ..] => from_outcome(proof::kill(options)),
+        [] | ["help" | "--help" | "-h"] => {
+            shell::say(USAGE);
+            ExitCode::SUCCESS
+        }
+        [unknown, ..] => {
+            shell::complain(&format!("xtask: cannot do {unknown:?} like this\n{USAGE}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn from_outcome(outcome: Result<bool, String>) -> ExitCode {
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(sentence) => {
+            shell::complain(&format!("xtask: {sentence}\n{USAGE}"));
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Printing, and running other programs.
+//!
+//! Invariant: what a program prints is shown as it comes; reading it for its summary never hides
+//! a line.
+//!
+//! Not here: which programs make up a test run (`test`).
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+/// One line to standard output. A closed pipe is the reader's choice, not an error.
+pub(crate) fn say(line: &str) {
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{line}");
+    let _ = out.flush();
+}
+
+/// One line to standard error.
+pub(crate) fn complain(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// The root of this checkout. Read when running, not when compiling: compiled artefacts may be
+/// shared between checkouts.
+pub(crate) fn root() -> PathBuf {
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let parent = package.as_deref().and_then(Path::parent).map(Path::to_owned);
+    parent.unwrap_or_else(|| PathBuf::from("."))
+}
+
+/// `cargo`, at the root of the checkout, the same one that started us.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Whether this program exists and answers. Says nothing.
+pub(crate) fn answers(mut command: Command) -> bool {
+    let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    silent.status().is_ok_and(|status| status.success())
+}
+
+/// Runs a program with our own output. `false` when it failed, an error when it never ran.
+pub(crate) fn succeeds(mut command: Command) -> Result<bool, String> {
+    match command.status() {
+        Ok(status) => Ok(status.success()),
+        Err(error) => Err(format!("could not start {}: {error}", name(&command))),
+    }
+}
+
+/// Runs a program, shows each line as it comes, and hands back all of them.
+pub(crate) fn watch(mut command: Command) -> Result<(bool, Vec<String>), String> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let name = name(&command);
+    let failed = |error: io::Error| format!("could not run {name}: {error}");
+    let mut child = command.spawn().map_err(failed)?;
+    let out = child.stdout.take().map(|pipe| thread::spawn(move || echo(pipe, say)));
+    let err = child.stderr.take().map(|pipe| thread::spawn(move || echo(pipe, complain)));
+    let mut lines = Vec::new();
+    for reader in [out, err].into_iter().flatten() {
+        lines.extend(reader.join().unwrap_or_default());
+    }
+    let status = child.wait().map_err(failed)?;
+    Ok((status.success(), lines))
+}
+
+fn echo(pipe: impl io::Read, show: fn(&str)) -> Vec<String> {
+    let mut reader = BufReader::new(pipe);
+    let (mut lines, mut raw) = (Vec::new(), Vec::new());
+    // By bytes: a test may print what is not UTF-8, and the rest must still be seen.
+    while reader.read_until(b'\n', &mut raw).is_ok_and(|length| length > 0) {
+        let line = String::from_utf8_lossy(&raw).trim_end_matches(['\n', '\r']).to_owned();
+        show(&line);
+        lines.push(line);
+        raw.clear();
+    }
+    lines
+}
+
+fn name(command: &Command) -> String {
+    command.get_program().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_not_there_does_not_answer() {
+        assert!(!answers(Command::new("no-such-program-anywhere")));
+        let error = succeeds(Command::new("no-such-program-anywhere")).unwrap_err();
+        assert!(error.starts_with("could not start no-such-program-anywhere"), "{error}");
+    }
+
+    #[test]
+    fn lines_are_kept_even_when_they_are_not_utf8() {
+        let lines = echo(&b"one\n\xff two\r\nthree"[..], |_| {});
+        assert_eq!(lines, ["one", "\u{fffd} two", "three"]);
+    }
+}

@@ -1,0 +1,177 @@
+//! `cargo xtask test`: everything that has to hold, in one command.
+//!
+//! Invariant: the last line is `N passed, N failed`; the counts are those of tests that really
+//! ran, a step that fails without naming a failed test counts as one failure, and any failure
+//! makes the exit code non-zero.
+//!
+//! Not here: the rules that `tidy` checks, reading a runner's summary (`tally`).
+
+mod tally;
+
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use crate::{shell, tidy};
+use tally::Tally;
+
+/// One thing that has to hold.
+struct Step {
+    name: &'static str,
+    needs: Vec<Need>,
+    action: Action,
+}
+
+enum Action {
+    /// A program whose exit code tells.
+    Program(Command),
+    /// A test runner: its summaries are counted.
+    Runner(Command),
+    /// The rules of the house, in this process.
+    Tidy,
+}
+
+/// Something that a step cannot do without.
+struct Need {
+    probe: Command,
+    /// What is missing and how to get it, in one line.
+    missing: &'static str,
+}
+
+/// Runs every step, even after a failure: one run tells everything.
+pub(crate) fn run() -> ExitCode {
+    let (mut total, mut failed_steps) = (Tally::default(), Vec::new());
+    for step in steps() {
+        let name = step.name;
+        shell::say(&format!("== {name}"));
+        let started = Instant::now();
+        let tally = perform(step);
+        let seconds = started.elapsed().as_secs_f64();
+        let outcome = if tally.failed == 0 { "ok" } else { "FAILED" };
+        shell::say(&format!("== {name}: {outcome} ({seconds:.1} s)"));
+        if tally.failed > 0 {
+            failed_steps.push(name);
+        }
+        total = total.plus(tally);
+    }
+    if !failed_steps.is_empty() {
+        shell::say(&format!("failed: {}", failed_steps.join(", ")));
+    }
+    shell::say(&total.to_string());
+    if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// In order of how soon they tell. Later steps (the page, real agents) join this list.
+fn steps() -> Vec<Step> {
+    vec![
+        Step {
+            name: "format",
+            needs: vec![Need {
+                probe: cargo(&["fmt", "--version"]),
+                missing: "rustfmt is missing: run `rustup component add rustfmt`",
+            }],
+            action: Action::Program(cargo(&["fmt", "--all", "--", "--check"])),
+        },
+        Step {
+            name: "lints",
+            needs: vec![
+                Need {
+                    probe: cargo(&["clippy", "--version"]),
+                    missing: "clippy is missing: run `rustup component add clippy`",
+                },
+                c_compiler(),
+            ],
+            action: Action::Program(cargo(&[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ])),
+        },
+        Step { name: "tests", needs: vec![c_compiler()], action: Action::Runner(test_runner()) },
+        Step {
+            name: "documentation tests",
+            needs: vec![],
+            action: Action::Runner(cargo(&["test", "--workspace", "--doc", "--no-fail-fast"])),
+        },
+        Step { name: "documentation", needs: vec![], action: Action::Program(documentation()) },
+        Step { name: "tidy", needs: vec![], action: Action::Tidy },
+    ]
+}
+
+fn perform(step: Step) -> Tally {
+    for need in step.needs {
+        if !shell::answers(need.probe) {
+            shell::say(need.missing);
+            return Tally::FAILURE;
+        }
+    }
+    let outcome = match step.action {
+        Action::Program(command) => shell::succeeds(command).map(|well| (well, Tally::default())),
+        Action::Runner(command) => {
+            shell::watch(command).map(|(well, lines)| (well, tally::count(&lines)))
+        }
+        Action::Tidy => Ok((tidy::report(), Tally::default())),
+    };
+    match outcome {
+        Ok((true, tally)) => tally,
+        Ok((false, tally)) => tally.at_least_one_failure(),
+        Err(sentence) => {
+            shell::say(&sentence);
+            Tally::FAILURE
+        }
+    }
+}
+
+fn test_runner() -> Command {
+    if shell::answers(cargo(&["nextest", "--version"])) {
+        cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])
+    } else {
+        cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])
+    }
+}
+
+fn documentation() -> Command {
+    let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    command
+}
+
+fn c_compiler() -> Need {
+    let mut probe = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    probe.arg("--version");
+    Need { probe, missing: "a C compiler is missing (SQLite is built in): run `apt install gcc`" }
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = shell::cargo();
+    command.args(arguments);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_need_fails_its_step_without_running_it() {
+        let needs = vec![Need { probe: Command::new("no-such-program"), missing: "get it" }];
+        let action = Action::Program(cargo(&["--version"]));
+        assert_eq!(perform(Step { name: "x", needs, action }), Tally::FAILURE);
+    }
+
+    #[test]
+    fn a_step_that_fails_without_a_summary_counts_as_one_failure() {
+        let fails = || cargo(&["no-such-subcommand"]);
+        for action in [Action::Program(fails()), Action::Runner(fails())] {
+            assert_eq!(perform(Step { name: "x", needs: vec![], action }), Tally::FAILURE);
+        }
+    }
+
+    #[test]
+    fn a_step_that_succeeds_counts_only_tests() {
+        let action = Action::Program(cargo(&["--version"]));
+        assert_eq!(perform(Step { name: "x", needs: vec![], action }), Tally::default());
+    }
+}
