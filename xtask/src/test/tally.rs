@@ -39,10 +39,10 @@ pub(crate) fn count(lines: &[String]) -> Tally {
 }
 
 fn summary(line: &str) -> Option<Tally> {
-    let line = line.trim();
+    // Not trimmed: nextest shows a failed test's own summary again, indented.
     let counts = match line.strip_prefix("test result: ") {
         Some(counts) => counts.split_once(". ")?.1,
-        None => line.strip_prefix("Summary [")?.split_once(" run: ")?.1,
+        None => line.trim_start().strip_prefix("Summary [")?.split_once(" run: ")?.1,
     };
     let mut tally = Tally::default();
     for count in counts.split([';', ',']) {
@@ -79,6 +79,15 @@ mod tests {
     fn nextest_is_read_with_its_slow_and_timed_out_tests() {
         let line = "     Summary [  12.345s] 9/10 tests run: 6 passed (1 slow), 1 failed, 2 timed out, 3 skipped";
         assert_eq!(counted(&[line]), Tally { passed: 6, failed: 3 });
+    }
+
+    #[test]
+    fn a_failed_test_that_nextest_shows_again_counts_once() {
+        let tally = counted(&[
+            "    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 36 filtered out",
+            "     Summary [   0.301s] 37 tests run: 36 passed, 1 failed, 0 skipped",
+        ]);
+        assert_eq!(tally, Tally { passed: 36, failed: 1 });
     }
 
     #[test]
