@@ -54,7 +54,7 @@ pub enum Fault {
     Full,
     /// A page or a checksum is wrong.
     #[error(
-        "{} cannot be read ({detail}); restore a backup to get it back, everything else goes on",
+        "{} cannot be read ({detail}); restore a backup of the database to get it back",
         match stream { Some(stream) => format!("session {stream}"), None => "a part of the database".into() }
     )]
     Corrupt {
@@ -108,9 +108,9 @@ impl From<rusqlite::Error> for Fault {
         let detail = error.to_string();
         match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DiskFull) => Self::Full,
-            Some(
-                rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase,
-            ) => Self::Corrupt { stream: None, detail },
+            Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
+                Self::Corrupt { stream: None, detail }
+            }
             Some(_) => Self::Io { detail },
             // Not from SQLite: a column that holds what we never wrote.
             None => Self::Corrupt { stream: None, detail },

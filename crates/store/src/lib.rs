@@ -14,7 +14,7 @@ mod sqlite;
 mod vault;
 
 #[cfg(test)]
-mod story {}
+mod story;
 
 pub use fault::*;
 pub use ledger::*;

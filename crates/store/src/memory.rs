@@ -14,8 +14,8 @@ use domain::{MessageId, Sequence, SessionId, Timestamp};
 
 use self::vault::MemoryVault;
 use crate::{
-    Append, AppendRefused, Credential, Entry, Epoch, Fault, Ledger, Lease, Page, Reader,
-    Retention, Snapshot, StreamRow, Upload, Vault,
+    Append, AppendRefused, Credential, Entry, Epoch, Fault, Lease, Ledger, Page, Reader, Retention,
+    Snapshot, StreamRow, Upload, Vault,
 };
 
 /// What the next commit shall meet.

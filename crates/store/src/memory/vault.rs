@@ -15,9 +15,10 @@ impl Vault for MemoryVault {
     fn insert_credential(&mut self, credential: &Credential) -> Result<(), Fault> {
         let mut state = self.disk.state();
         state.room()?;
-        let taken = state.credentials.values().any(|known| {
-            known.id == credential.id || known.secret_hash == credential.secret_hash
-        });
+        let taken = state
+            .credentials
+            .values()
+            .any(|known| known.id == credential.id || known.secret_hash == credential.secret_hash);
         if taken {
             return Err(Fault::Exists { what: format!("credential {}", credential.id) });
         }
