@@ -7,6 +7,7 @@
 //! Not here: what an event means (`domain`), when to commit and whom to tell (`relay`), the
 //! contents of uploaded files (`server`).
 
+pub mod codec;
 mod fault;
 mod ledger;
 mod memory;
