@@ -218,7 +218,7 @@ impl Gate {
                         let connection = self.connection.clone();
                         let failed = fleet::Command::LaunchFailed { connection, request, failure };
                         let answer = self.relay.fleet(failed).await;
-                        self.settle(number, answer.err());
+                        self.settle(number, answer.as_ref().err());
                     }
                 }
                 ProxyOutput::Done { number } => {
@@ -339,7 +339,7 @@ impl Gate {
                 }
                 self.settle(number, None);
             }
-            Err(denied) => self.settle(number, Some(denied)),
+            Err(denied) => self.settle(number, Some(&denied)),
         }
     }
 
@@ -348,7 +348,7 @@ impl Gate {
         number.is_none_or(|number| self.receiver.take(number) == Taken::Fresh)
     }
 
-    fn settle(&mut self, number: Option<u64>, denied: Option<Denied>) {
+    fn settle(&mut self, number: Option<u64>, denied: Option<&Denied>) {
         match denied {
             Some(Denied::Failed(_) | Denied::Code(..)) => {
                 self.close(CLOSE_INTERNAL, "could not be recorded; tell it again");
