@@ -1,4 +1,4 @@
-//! The ledger in one SQLite file.
+//! The ledger in one `SQLite` file.
 //!
 //! A commit writes one row: the whole group, packed, into `journal`. What that row says is kept in
 //! memory (`tail`) until `fold` brings it, sorted by stream, into the tables that are read later.

@@ -115,9 +115,9 @@ impl Tail {
         if let Some(held) = self.streams.get_mut(stream) {
             return held.absorb(position, content);
         }
-        let mut held = TailStream::new(number, head);
-        held.absorb(position, content);
-        self.streams.insert(stream.clone(), held);
+        let mut added = TailStream::new(number, head);
+        added.absorb(position, content);
+        self.streams.insert(stream.clone(), added);
     }
 
     pub(super) fn damage(&self, stream: &SessionId) -> Option<&str> {

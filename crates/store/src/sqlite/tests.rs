@@ -292,4 +292,17 @@ fn a_whole_bad_page_refuses_its_own_stream_only() {
     ledger.commit(&[append("one", epoch, 2..=2), more]).unwrap();
     File::settle(&mut ledger);
     assert_eq!(sequences(&read(&ledger, "one", 0)), [1, 2]);
+    for _ in 0..2 {
+        let group = [append("one", epoch, 3..=3), append("two", hurt, 3..=3)];
+        let verdicts = ledger.commit(&group).unwrap();
+        assert!(matches!(verdicts[1], Err(AppendRefused::Corrupt { .. })), "{verdicts:?}");
+        let fault = ledger.acquire(&"two".into(), "story").unwrap_err();
+        assert!(fault.to_string().contains("session two"), "{fault}");
+        File::settle(&mut ledger);
+    }
+    assert_eq!(sequences(&read(&ledger, "one", 0)), [1, 2, 3]);
+    // What could not be folded is still in the journal.
+    let kept = "SELECT count(*) FROM journal";
+    let kept: i64 = ledger.connection().unwrap().query_row(kept, [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, 1);
 }
