@@ -22,6 +22,8 @@ const SEGMENT_SPAN_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// The last segment is continued when it is at most this many times as long as what is added,
 /// so that many small folds neither leave many small segments nor copy without end.
 const SEGMENT_MERGE_RATIO: usize = 4;
+/// A segment of this length is long enough to be left alone.
+const SEGMENT_MERGE_BYTES_MAX: usize = 8 * 1024;
 
 /// A stretch of one stream in the making.
 #[derive(Debug)]
@@ -183,7 +185,7 @@ fn continue_last(
     let Some((position, length)) = found else {
         return Ok(None);
     };
-    if length / SEGMENT_MERGE_RATIO > size_bytes || length >= SEGMENT_BYTES_MAX / 2 {
+    if length / SEGMENT_MERGE_RATIO > size_bytes || length >= SEGMENT_MERGE_BYTES_MAX {
         return Ok(None);
     }
     let (segment, checksum) = connection
@@ -202,7 +204,8 @@ fn continue_last(
         })?;
     // A damaged one is not written again under a fresh checksum.
     if crc32fast::hash(&segment.body) != checksum {
-        return Ok(None);
+        let detail = "the checksum of its last segment is wrong".into();
+        return Err(Fault::Corrupt { stream: None, detail });
     }
     connection.prepare_cached("DELETE FROM segments WHERE position = ?")?.execute([position])?;
     Ok(Some(segment))

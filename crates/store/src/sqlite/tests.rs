@@ -254,7 +254,7 @@ fn a_whole_bad_page_refuses_its_own_stream_only() {
     for (stream, fill) in [("one", b'1'), ("two", b'2')] {
         let epoch = acquire(&mut ledger, stream);
         let mut large = append(stream, epoch, 1..=1);
-        large.entries[0].body = vec![fill; 20_000];
+        large.entries[0].body = vec![fill; 6000];
         ledger.commit(&[large]).unwrap();
         File::settle(&mut ledger);
     }
@@ -288,7 +288,7 @@ fn a_whole_bad_page_refuses_its_own_stream_only() {
     let epoch = acquire(&mut ledger, "one");
     let hurt = acquire(&mut ledger, "two");
     let mut more = append("two", hurt, 2..=2);
-    more.entries[0].body = vec![b'2'; 20_000];
+    more.entries[0].body = vec![b'2'; 6000];
     ledger.commit(&[append("one", epoch, 2..=2), more]).unwrap();
     File::settle(&mut ledger);
     assert_eq!(sequences(&read(&ledger, "one", 0)), [1, 2]);
