@@ -1,4 +1,4 @@
-//! The ledger in one SQLite file.
+//! The ledger in one `SQLite` file.
 //!
 //! A commit writes one row: the whole group, packed, into `journal`. What that row says is kept in
 //! memory (`tail`) until `fold` brings it, sorted by stream, into the tables that are read later.
@@ -39,16 +39,16 @@ use crate::{
 pub use self::lock::LOCK_FILE_NAME;
 
 /// `maintain` folds a tail of this size. Small, so that opening and folding stay short.
-const TAIL_FOLD_BYTES: usize = 2 * 1024 * 1024;
+const TAIL_FOLD_BYTES: usize = 4 * 1024 * 1024;
 /// A commit that finds this much folds first: nobody calls `maintain`, or there is no pause.
-const TAIL_BYTES_MAX: usize = 16 * 1024 * 1024;
+const TAIL_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The same two bounds in rows, for many tiny commits.
 const TAIL_FOLD_ROWS: usize = 4 * 1024;
 const TAIL_ROWS_MAX: usize = 32 * 1024;
 /// `maintain` moves a write-ahead log of this size into the database.
-const WAL_CHECKPOINT_BYTES: usize = 8 * 1024 * 1024;
+const WAL_CHECKPOINT_BYTES: usize = 16 * 1024 * 1024;
 /// A commit that finds this much does it first.
-const WAL_BYTES_MAX: usize = 64 * 1024 * 1024;
+const WAL_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Streams whose epoch and head are remembered. At the bound all are forgotten, and read again
 /// when they next append.
 const STREAMS_KNOWN_MAX: usize = 64 * 1024;

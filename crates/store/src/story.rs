@@ -464,7 +464,7 @@ fn a_large_store_forgets_its_oldest_events<B: Backend>() {
     let epoch = acquire(&mut ledger, "one");
     for number in 1..=64 {
         let mut large = Append::new("one".into(), epoch);
-        large.entries.push(entry(number, number, &[7; 65_000]));
+        large.entries.push(entry(number, number, &vec![7; 65_000]));
         large.snapshot = Some(Snapshot { sequence: Sequence(number), body: vec![] });
         ledger.commit(&[large]).unwrap();
     }

@@ -5,7 +5,7 @@
 //!
 //! Not here: when to do it (`journal`, `retain`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::SessionId;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -22,6 +22,8 @@ const SEGMENT_SPAN_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// The last segment is continued when it is at most this many times as long as what is added,
 /// so that many small folds neither leave many small segments nor copy without end.
 const SEGMENT_MERGE_RATIO: usize = 4;
+/// A segment of this length is long enough to be left alone.
+const SEGMENT_MERGE_BYTES_MAX: usize = 8 * 1024;
 
 /// A stretch of one stream in the making.
 #[derive(Debug)]
@@ -43,15 +45,19 @@ impl SqliteLedger {
         if tail.positions.is_empty() {
             return Ok(());
         }
-        let mut hurt = Vec::new();
-        let whole = fold_all(connection, &tail, position, erased, None);
-        match whole {
-            Ok(()) => {}
-            // Again, each stream under its own savepoint, to find whose pages they are.
-            Err(Fault::Corrupt { .. }) => {
-                fold_all(connection, &tail, position, erased, Some(&mut hurt))?;
+        // SQLite writes nothing more in a transaction that met a bad page, so whoever is hurt is
+        // left out and the others are done again.
+        let mut hurt = BTreeMap::new();
+        loop {
+            match fold_all(connection, &tail, position, erased, &hurt) {
+                Ok(()) => break,
+                Err(Fault::Corrupt { stream: Some(stream), detail })
+                    if !hurt.contains_key(&stream) =>
+                {
+                    hurt.insert(stream, detail);
+                }
+                Err(fault) => return Err(fault),
             }
-            Err(fault) => return Err(fault),
         }
         self.wal_bytes += tail.size_bytes + tail.streams.len() * 4096;
         drop(tail);
@@ -74,32 +80,19 @@ fn fold_all(
     tail: &Tail,
     position: i64,
     erased: Option<&SessionId>,
-    mut hurt: Option<&mut Vec<(SessionId, String)>>,
+    hurt: &BTreeMap<SessionId, String>,
 ) -> Result<(), Fault> {
-    let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let mut kept = BTreeSet::new();
     for (stream, held) in &tail.streams {
         if Some(stream) == erased {
             continue;
         }
-        if held.damage.is_some() {
+        if held.damage.is_some() || hurt.contains_key(stream) {
             kept.extend(&held.positions);
             continue;
         }
-        let Some(hurt) = hurt.as_deref_mut() else {
-            fold_stream(&transaction, held, position)?;
-            continue;
-        };
-        let savepoint = transaction.savepoint()?;
-        match fold_stream(&savepoint, held, position) {
-            Ok(()) => savepoint.commit()?,
-            Err(Fault::Corrupt { detail, .. }) => {
-                drop(savepoint);
-                kept.extend(&held.positions);
-                hurt.push((stream.clone(), detail));
-            }
-            Err(fault) => return Err(fault),
-        }
+        fold_stream(&transaction, held, position).map_err(|fault| fault.of_stream(stream))?;
     }
     forget_rows(&transaction, tail, &kept)?;
     transaction
@@ -192,7 +185,7 @@ fn continue_last(
     let Some((position, length)) = found else {
         return Ok(None);
     };
-    if length / SEGMENT_MERGE_RATIO > size_bytes || length >= SEGMENT_BYTES_MAX / 2 {
+    if length / SEGMENT_MERGE_RATIO > size_bytes || length >= SEGMENT_MERGE_BYTES_MAX {
         return Ok(None);
     }
     let (segment, checksum) = connection
@@ -211,7 +204,8 @@ fn continue_last(
         })?;
     // A damaged one is not written again under a fresh checksum.
     if crc32fast::hash(&segment.body) != checksum {
-        return Ok(None);
+        let detail = "the checksum of its last segment is wrong".into();
+        return Err(Fault::Corrupt { stream: None, detail });
     }
     connection.prepare_cached("DELETE FROM segments WHERE position = ?")?.execute([position])?;
     Ok(Some(segment))

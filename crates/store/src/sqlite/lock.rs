@@ -3,7 +3,7 @@
 //! The lock belongs to the open file, so it ends with the process, however that ends. The file
 //! names the process for the sentence that the second one prints.
 //!
-//! Not here: locks between connections of the same process (SQLite has its own).
+//! Not here: locks between connections of the same process (`SQLite` has its own).
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};

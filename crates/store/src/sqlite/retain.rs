@@ -6,7 +6,7 @@
 //! Not here: erasing a whole stream (`erase`).
 
 use domain::Timestamp;
-use rusqlite::{OptionalExtension, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use super::{SqliteLedger, TAIL_FOLD_BYTES, TAIL_FOLD_ROWS, WAL_CHECKPOINT_BYTES};
 use crate::{Fault, Retention};
@@ -25,6 +25,11 @@ impl SqliteLedger {
             return Ok(true);
         }
         if self.forget(now, retention)? {
+            return Ok(true);
+        }
+        if self.tail.read().rows > 0 && is_large(self.connection()?, retention)? {
+            // Only what is folded can be forgotten.
+            self.fold(None)?;
             return Ok(true);
         }
         if self.wal_bytes >= WAL_CHECKPOINT_BYTES {
@@ -102,11 +107,11 @@ fn forget_one(
 }
 
 /// Pages in use: those that were freed are used again before the file grows.
-fn is_large(transaction: &Transaction<'_>, retention: &Retention) -> Result<bool, Fault> {
+fn is_large(connection: &Connection, retention: &Retention) -> Result<bool, Fault> {
     let Some(size_bytes_max) = retention.size_bytes_max else {
         return Ok(false);
     };
-    let pragma = |name| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let pages = pragma("page_count")? - pragma("freelist_count")?;
     Ok((pages * pragma("page_size")?).cast_unsigned() > size_bytes_max)
 }

@@ -36,6 +36,8 @@ pub(super) struct Tail {
     pub(super) rows: usize,
     /// Every row of the journal, those that could not be folded included.
     pub(super) positions: Vec<i64>,
+    /// Whether any stream here is damaged, so that commits need not look for each of theirs.
+    pub(super) has_damage: bool,
     /// The earliest of the latest times of its pieces.
     pub(super) at_oldest: Option<u64>,
 }
@@ -113,20 +115,27 @@ impl Tail {
             self.at_oldest = Some(oldest);
         }
         if let Some(held) = self.streams.get_mut(stream) {
-            return held.absorb(position, content);
+            held.absorb(position, content);
+            self.has_damage |= held.damage.is_some();
+            return;
         }
-        let mut held = TailStream::new(number, head);
-        held.absorb(position, content);
-        self.streams.insert(stream.clone(), held);
+        let mut added = TailStream::new(number, head);
+        added.absorb(position, content);
+        self.has_damage |= added.damage.is_some();
+        self.streams.insert(stream.clone(), added);
     }
 
     pub(super) fn damage(&self, stream: &SessionId) -> Option<&str> {
+        if !self.has_damage {
+            return None;
+        }
         self.streams.get(stream)?.damage.as_deref()
     }
 
     /// After a fold: only what could not be folded stays.
     pub(super) fn keep_damaged(&mut self) {
         self.streams.retain(|_, held| held.damage.is_some());
+        self.has_damage = !self.streams.is_empty();
         self.positions = self.streams.values().flat_map(|held| held.positions.clone()).collect();
         self.positions.sort_unstable();
         self.positions.dedup();

@@ -254,7 +254,7 @@ fn a_whole_bad_page_refuses_its_own_stream_only() {
     for (stream, fill) in [("one", b'1'), ("two", b'2')] {
         let epoch = acquire(&mut ledger, stream);
         let mut large = append(stream, epoch, 1..=1);
-        large.entries[0].body = vec![fill; 20_000];
+        large.entries[0].body = vec![fill; 6000];
         ledger.commit(&[large]).unwrap();
         File::settle(&mut ledger);
     }
@@ -288,8 +288,21 @@ fn a_whole_bad_page_refuses_its_own_stream_only() {
     let epoch = acquire(&mut ledger, "one");
     let hurt = acquire(&mut ledger, "two");
     let mut more = append("two", hurt, 2..=2);
-    more.entries[0].body = vec![b'2'; 20_000];
+    more.entries[0].body = vec![b'2'; 6000];
     ledger.commit(&[append("one", epoch, 2..=2), more]).unwrap();
     File::settle(&mut ledger);
     assert_eq!(sequences(&read(&ledger, "one", 0)), [1, 2]);
+    for _ in 0..2 {
+        let group = [append("one", epoch, 3..=3), append("two", hurt, 3..=3)];
+        let verdicts = ledger.commit(&group).unwrap();
+        assert!(matches!(verdicts[1], Err(AppendRefused::Corrupt { .. })), "{verdicts:?}");
+        let fault = ledger.acquire(&"two".into(), "story").unwrap_err();
+        assert!(fault.to_string().contains("session two"), "{fault}");
+        File::settle(&mut ledger);
+    }
+    assert_eq!(sequences(&read(&ledger, "one", 0)), [1, 2, 3]);
+    // What could not be folded is still in the journal.
+    let kept = "SELECT count(*) FROM journal";
+    let kept: i64 = ledger.connection().unwrap().query_row(kept, [], |row| row.get(0)).unwrap();
+    assert_eq!(kept, 1);
 }
