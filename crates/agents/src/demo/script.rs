@@ -77,9 +77,10 @@ pub(super) fn after_answer(command: &str, allowed: bool) -> VecDeque<Step> {
 
 fn echo(text: &str, attachments: &[Attachment]) -> Turn {
     let names: Vec<_> = attachments.iter().map(|file| file.name.as_str()).collect();
-    let said = match names.is_empty() {
-        true => format!("echo: {text}"),
-        false => format!("echo: {text} [{}]", names.join(", ")),
+    let said = if names.is_empty() {
+        format!("echo: {text}")
+    } else {
+        format!("echo: {text} [{}]", names.join(", "))
     };
     Turn::Play(steps([now(StepKind::Word(Voice::Text, said)), now(StepKind::EndMessage)]))
 }

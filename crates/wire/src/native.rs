@@ -1,0 +1,3 @@
+//! The native dialect (`docs/spec/native.md`): clients and proxies, `protocol_version` 1.
+
+pub mod shapes;

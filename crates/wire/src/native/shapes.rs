@@ -1,0 +1,37 @@
+//! The JSON shapes that several frames share, each with its way to the domain and back.
+//!
+//! A frame is an [`Envelope`] and a body, both read from the same text: the envelope says what it
+//! is and whom it concerns, the body holds what only this type of frame has.
+//!
+//! Not here: the frames themselves, and what follows from one.
+
+mod config;
+mod delta;
+mod digest;
+mod envelope;
+mod error;
+pub mod id;
+mod json;
+mod message;
+mod prompt;
+mod runs;
+mod session;
+mod time;
+mod tools;
+mod words;
+
+pub use config::AgentConfig;
+pub use delta::{MessageDelta, VoiceWord};
+pub use digest::{echo_digest, message_digest};
+pub use envelope::{Envelope, Malformed, VERSION, encode, read_body};
+pub use error::{ErrorBody, failure_of};
+pub use json::Json;
+pub use message::{Attachment, AuthorWord, Message, Part, Sealed};
+pub use prompt::{AnswerDetail, Choice, EffectWord, Prompt};
+pub use runs::{
+    ContextUsage, Notice, OutcomeWord, Plan, PlanEntry, PlanStatusWord, RunEnded, RunStarted, Usage,
+};
+pub use session::{Activity, CloseReasonWord, DownReasonWord, HealthWord, Session};
+pub use time::Time;
+pub use tools::{Diff, Location, ToolCall, ToolKindWord, ToolStatusWord, ToolUpdate};
+pub(crate) use words::words;

@@ -1,0 +1,230 @@
+//! Tool calls and their updates (feature `tools`).
+
+use domain::content::{self, ToolDetail};
+use domain::{Content, RunId, ToolCallId};
+use serde::{Deserialize, Serialize};
+
+use super::{Json, Sealed, id, words};
+
+words! {
+    /// What sort of thing a tool does.
+    ToolKindWord for content::ToolKind {
+        Read = "read",
+        Edit = "edit",
+        Execute = "execute",
+        Search = "search",
+        Fetch = "fetch",
+        Other = "other",
+    }
+    /// How far a tool call is.
+    ToolStatusWord for content::ToolStatus {
+        Pending = "pending",
+        Running = "running",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
+}
+
+/// One file before and after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diff {
+    /// As the agent names it.
+    pub path: String,
+    /// Absent for a new file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_text: Option<String>,
+    /// Absent for a deleted file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_text: Option<String>,
+}
+
+impl From<&content::Diff> for Diff {
+    fn from(diff: &content::Diff) -> Self {
+        let (old_text, new_text) = (diff.old_text.clone(), diff.new_text.clone());
+        Self { path: diff.path.clone(), old_text, new_text }
+    }
+}
+
+impl From<Diff> for content::Diff {
+    fn from(diff: Diff) -> Self {
+        Self { path: diff.path, old_text: diff.old_text, new_text: diff.new_text }
+    }
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Location {
+    /// As the agent names it.
+    pub path: String,
+    /// From 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+}
+
+impl From<&content::Location> for Location {
+    fn from(place: &content::Location) -> Self {
+        Self { path: place.path.clone(), line: place.line }
+    }
+}
+
+impl From<Location> for content::Location {
+    fn from(place: Location) -> Self {
+        Self { path: place.path, line: place.line }
+    }
+}
+
+/// The body of `tool_call`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// As the agent names the call.
+    #[serde(deserialize_with = "id::required")]
+    pub tool_call_id: ToolCallId,
+    /// The agent's name of the tool.
+    pub tool: String,
+    /// What sort of thing it does.
+    pub kind: ToolKindWord,
+    /// How far it is.
+    pub status: ToolStatusWord,
+    /// One line for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The tool's input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Json>,
+    /// What it printed or returned so far, whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// File changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diffs: Vec<Diff>,
+    /// Files it touches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<Location>,
+    /// Stands in place of title, input, output, diffs and locations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<Sealed>,
+    /// The run it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    pub run_id: Option<RunId>,
+    /// The tool call whose subagent made this one.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    pub parent_tool_call_id: Option<ToolCallId>,
+}
+
+/// The body of `tool_update`: what is absent stays as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolUpdate {
+    /// Which call.
+    #[serde(deserialize_with = "id::required")]
+    pub tool_call_id: ToolCallId,
+    /// How far it is now.
+    pub status: ToolStatusWord,
+    /// One line for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The tool's input.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Json>,
+    /// What it printed or returned so far, whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// File changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diffs: Vec<Diff>,
+    /// Files it touches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locations: Vec<Location>,
+    /// Stands in place of title, input, output, diffs and locations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<Sealed>,
+}
+
+impl From<&content::ToolCall> for ToolCall {
+    fn from(call: &content::ToolCall) -> Self {
+        let update = content::ToolUpdate {
+            id: call.id.clone(),
+            status: call.status,
+            detail: call.detail.clone(),
+        };
+        let ToolUpdate { tool_call_id, status, title, input, output, diffs, locations, sealed } =
+            ToolUpdate::from(&update);
+        Self {
+            tool_call_id,
+            tool: call.tool.clone(),
+            kind: call.kind.into(),
+            status,
+            title,
+            input,
+            output,
+            diffs,
+            locations,
+            sealed,
+            run_id: call.run.clone(),
+            parent_tool_call_id: call.parent.clone(),
+        }
+    }
+}
+
+impl From<ToolCall> for content::ToolCall {
+    fn from(call: ToolCall) -> Self {
+        let (tool, kind) = (call.tool, call.kind.into());
+        let (run, parent) = (call.run_id, call.parent_tool_call_id);
+        let update = content::ToolUpdate::from(ToolUpdate {
+            tool_call_id: call.tool_call_id,
+            status: call.status,
+            title: call.title,
+            input: call.input,
+            output: call.output,
+            diffs: call.diffs,
+            locations: call.locations,
+            sealed: call.sealed,
+        });
+        Self {
+            id: update.id,
+            tool,
+            kind,
+            status: update.status,
+            detail: update.detail,
+            run,
+            parent,
+        }
+    }
+}
+
+impl From<&content::ToolUpdate> for ToolUpdate {
+    fn from(update: &content::ToolUpdate) -> Self {
+        let (open, sealed) = match &update.detail {
+            Content::Open(detail) => (Some(detail), None),
+            Content::Sealed(sealed) => (None, Some(sealed.into())),
+        };
+        let input = open.and_then(|detail| detail.input.as_deref()).map(Json::from_text);
+        Self {
+            tool_call_id: update.id.clone(),
+            status: update.status.into(),
+            title: open.and_then(|detail| detail.title.clone()),
+            input,
+            output: open.and_then(|detail| detail.output.clone()),
+            diffs: open.map_or(vec![], |detail| detail.diffs.iter().map(Into::into).collect()),
+            locations: open
+                .map_or(vec![], |detail| detail.locations.iter().map(Into::into).collect()),
+            sealed,
+        }
+    }
+}
+
+impl From<ToolUpdate> for content::ToolUpdate {
+    fn from(update: ToolUpdate) -> Self {
+        let detail = match update.sealed {
+            Some(sealed) => Content::Sealed(sealed.into()),
+            None => Content::Open(ToolDetail {
+                title: update.title,
+                input: update.input.map(Json::into_text),
+                output: update.output,
+                diffs: update.diffs.into_iter().map(Into::into).collect(),
+                locations: update.locations.into_iter().map(Into::into).collect(),
+            }),
+        };
+        Self { id: update.tool_call_id, status: update.status.into(), detail }
+    }
+}
