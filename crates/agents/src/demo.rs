@@ -266,9 +266,14 @@ impl Driver for Demo {
     }
 }
 
+/// Bytes of a message's id that its run's id repeats: ids on the wire have a bound.
+const RUN_NAME_BYTES_MAX: usize = 64;
+
 /// Derived, so that the same attempt always begins the same run.
 fn run_id(message: &MessageId, attempt: Sequence) -> RunId {
-    format!("run-{message}-{attempt}").into()
+    let name = message.as_str();
+    let end = (0..=RUN_NAME_BYTES_MAX.min(name.len())).rev().find(|at| name.is_char_boundary(*at));
+    format!("run-{}-{attempt}", &name[..end.unwrap_or(0)]).into()
 }
 
 fn done(request: &RequestId, failure: Option<Failure>) -> Output {
