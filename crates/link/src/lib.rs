@@ -17,3 +17,5 @@ mod sender;
 pub use receiver::{IN_FLIGHT_MAX, Receiver, Taken};
 pub use sender::{Numbered, Sender};
 
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,8 @@ pub mod client_connection;
 pub mod events;
 pub mod features;
 pub mod frames;
+pub mod proxy_connection;
+pub mod proxy_frames;
 mod refusals;
 pub mod shapes;
 
@@ -15,3 +17,4 @@ pub use client_connection::{
 };
 pub use events::{Cache, Form, encode_delta, encode_event, encode_queue, event_id};
 pub use features::{Feature, Features};
+pub use proxy_connection::{ProxyConnection, ProxyLimits, ProxyOutput};
