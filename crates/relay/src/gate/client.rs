@@ -127,7 +127,7 @@ impl Gate {
     async fn on_returned(&mut self, returned: Returned) {
         let now = self.relay.ports().clock.now();
         let outputs = match returned {
-            Returned::Welcome(welcome) => self.machine.on_welcome(*welcome, now),
+            Returned::Welcome(welcome) => self.machine.on_welcome(&welcome, now),
             Returned::Denied(asked, denied) => self.machine.on_denied(asked, denied, now),
             Returned::Page(job, Ok(page)) => {
                 let EventPage { events, head, first_kept, has_more } = page;
@@ -181,9 +181,7 @@ impl Gate {
     async fn on_lag(&mut self) {
         self.relay.metrics().lagged.fetch_add(1, Ordering::Relaxed);
         let now = self.relay.ports().clock.now();
-        let relay = self.relay.clone();
-        let heads = |session: &SessionId| relay.directory().head(session);
-        let outputs = self.machine.on_lag(&heads, now);
+        let outputs = self.machine.on_lag(now);
         self.carry_out(outputs).await;
     }
 
@@ -217,6 +215,13 @@ impl Gate {
                 Output::Launch { wish, asked } => self.launch(wish, asked),
                 Output::Read(job) => self.read(job),
                 Output::Drafts(session) => self.drafts(session),
+                Output::Card { session, request } => {
+                    if let Some(listing) = self.relay.directory().get(&session) {
+                        let now = self.relay.ports().clock.now();
+                        let outputs = self.machine.on_card(request, &listing, now);
+                        Box::pin(self.carry_out(outputs)).await;
+                    }
+                }
             }
         }
     }

@@ -18,7 +18,7 @@ use domain::{ConnectionId, LinkId, LinkPosition, MachineLabel, Principal, Reques
 use link::{Receiver, Taken};
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
-use wire::native::{Denied, Limits, ProxyConnection, ProxyOutput};
+use wire::native::{Denied, ProxyConnection, ProxyLimits, ProxyOutput};
 
 use super::{Incoming, Transport, close};
 use crate::Relay;
@@ -34,7 +34,7 @@ pub struct ProxyGate {
     /// The relay.
     pub relay: Relay,
     /// Limits and times.
-    pub limits: Limits,
+    pub limits: ProxyLimits,
     /// Ends the connection from outside.
     pub kick: Arc<Kick>,
 }
@@ -74,7 +74,7 @@ pub async fn serve_proxy<T: Transport>(
     let now = relay.ports().clock.now();
     let connection = relay.ports().ids.connection();
     let mut errands = relay.routes().open(&connection, kick.clone());
-    let machine = ProxyConnection::new(connection.clone(), principal.clone(), limits, now);
+    let machine = ProxyConnection::new(connection.clone(), Some(principal.clone()), limits, now);
     let mut gate = Gate {
         relay,
         connection,
@@ -163,14 +163,15 @@ impl Gate {
         let frame = match errand {
             Errand::Order(session, order) => self.machine.on_order(session, order, now),
             Errand::Launch(launch) => self.machine.on_launch(launch, now),
-            Errand::Ack(through) => self.machine.on_ack(*through),
+            Errand::Ack(through) => self.machine.on_ack(*through, now),
         };
         self.frames.push(frame);
     }
 
     fn acknowledge(&mut self) {
         if let Some(through) = self.receiver.take_ack() {
-            self.frames.push(self.machine.on_ack(through));
+            let now = self.relay.ports().clock.now();
+            self.frames.push(self.machine.on_ack(through, now));
         }
     }
 
@@ -243,8 +244,7 @@ impl Gate {
         match self.relay.fleet(connected).await {
             Ok(_) => {
                 let now = self.relay.ports().clock.now();
-                let outputs = self.machine.on_connected(None, now);
-                Box::pin(self.carry_out(outputs)).await;
+                self.frames.push(self.machine.on_connected(None, now));
             }
             Err(_) => self.close(CLOSE_INTERNAL, "the relay cannot record; try again later"),
         }
