@@ -1,0 +1,212 @@
+//! What the proxy decides. Pure: it is told what happened and what time it is, and answers with
+//! effects to carry out in order.
+//!
+//! An [`Effect::Persist`] must be on disk before any later effect leaves. What the engine knows
+//! in memory is always what its journal says plus what is passing (drafts, open prompts, the run).
+//!
+//! Not here: carrying effects out (`host`), the socket (`shell`).
+
+mod connection;
+mod launches;
+mod live;
+mod orders;
+mod outputs;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use agents::Order as AgentOrder;
+use bytes::Bytes;
+use domain::content::Failure;
+use domain::session::Report;
+use domain::{AgentType, LinkId, MachineLabel, RequestId, SessionId, Timestamp};
+use wire::native::proxy_frames;
+
+use crate::journal::{Book, Means, Opened, Outgoing, Record, Step};
+use connection::Line;
+use live::Live;
+
+/// Frames that may wait for the relay. At the bound the agents' clocks stand still.
+pub const OUTBOX_FRAMES_MAX: usize = 50_000;
+/// Bytes that may wait for the relay. The same.
+pub const OUTBOX_BYTES_MAX: usize = 64 << 20;
+/// Sessions on one machine. At the bound launches fail.
+pub const SESSIONS_MAX: usize = 256;
+/// Answered requests that are remembered, so that a repeat has no second effect.
+pub const REQUESTS_REMEMBERED_MAX: usize = 512;
+
+/// What the engine is told at its start.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What people call this machine.
+    pub machine: MachineLabel,
+    /// The program's version, for the relay's log.
+    pub version: String,
+    /// Agents that can be started here.
+    pub agents: Vec<AgentType>,
+    /// Folders that this machine is known for.
+    pub workspaces: Vec<String>,
+    /// Folders in which agents may be started; none means anywhere.
+    pub allowed_roots: Vec<String>,
+    /// Whether to keep one demo session.
+    pub has_demo: bool,
+}
+
+/// Something to carry out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Write this to the journal; on disk before later effects leave.
+    Persist(Record),
+    /// A text frame to the relay.
+    Send(Bytes),
+    /// Begin a session, new or from before.
+    Start(SessionId, Opened),
+    /// Something for a session's agent.
+    Order(SessionId, AgentOrder),
+    /// A session is over.
+    Stop(SessionId),
+    /// The connection is of no use any more.
+    Disconnect(&'static str),
+    /// The relay complained.
+    Complaint(Failure),
+}
+
+/// Makes ids that nobody else has.
+pub type Ids = Box<dyn FnMut() -> String + Send>;
+
+/// The proxy's mind.
+pub struct Engine {
+    settings: Settings,
+    ids: Ids,
+    book: Book,
+    live: BTreeMap<SessionId, Live>,
+    line: Line,
+    /// Requests with the agents, and the type of the frame that carried each.
+    pending: BTreeMap<(SessionId, RequestId), orders::Pending>,
+    answered: VecDeque<orders::Answered>,
+    beats: u64,
+    effects: Vec<Effect>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("book", &self.book).finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// An engine with what its journal says.
+    pub fn new(settings: Settings, book: Book, ids: Ids) -> Self {
+        let answered = orders::answered_in(&book);
+        Self {
+            settings,
+            ids,
+            book,
+            live: BTreeMap::new(),
+            line: Line::Down,
+            pending: BTreeMap::new(),
+            answered,
+            beats: 0,
+            effects: vec![],
+        }
+    }
+
+    /// Begins, or begins again: sessions first, then what was on its way to their agents.
+    pub fn start(&mut self, _now: Timestamp) -> Vec<Effect> {
+        if self.book.link.is_none() {
+            let link = LinkId::from((self.ids)());
+            self.persist(Record::Link(link));
+        }
+        let known: Vec<_> = self.book.sessions.clone().into_iter().collect();
+        for (session, opened) in known {
+            self.begin(session, opened);
+        }
+        let has_standing = self.book.sessions.values().any(|opened| opened.launch.is_none());
+        if self.settings.has_demo && !has_standing {
+            let opened = Opened {
+                agent: agents::demo::AGENT.into(),
+                display_name: Some("Demo".to_owned()),
+                workspace_path: None,
+                window_title: None,
+                model: None,
+                launch: None,
+            };
+            let session = self.new_session();
+            self.persist(Record::Opened(session.clone(), opened.clone()));
+            self.begin(session, opened);
+        }
+        let open: Vec<_> = self.book.inbox.open().map(|(a, step, _)| (a.clone(), step)).collect();
+        for (attempt, step) in open {
+            match step {
+                Step::Received => self.attempt(&attempt),
+                Step::Attempting => {
+                    let order =
+                        AgentOrder::LookUp { id: attempt.id.clone(), attempt: attempt.number };
+                    self.effects.push(Effect::Order(attempt.session, order));
+                }
+            }
+        }
+        self.take()
+    }
+
+    /// Whether so much waits for the relay that the agents should pause.
+    pub fn is_congested(&self) -> bool {
+        self.book.outbox.len() >= OUTBOX_FRAMES_MAX || self.book.outbox_bytes >= OUTBOX_BYTES_MAX
+    }
+
+    /// What the journal adds up to.
+    pub fn book(&self) -> &Book {
+        &self.book
+    }
+
+    fn begin(&mut self, session: SessionId, opened: Opened) {
+        self.live.insert(session.clone(), Live::default());
+        self.effects.push(Effect::Start(session, opened));
+    }
+
+    fn new_session(&mut self) -> SessionId {
+        SessionId::from((self.ids)())
+    }
+
+    /// The one way into the book, so that memory and journal cannot differ.
+    fn persist(&mut self, record: Record) {
+        self.book.apply(record.clone());
+        self.effects.push(Effect::Persist(record));
+    }
+
+    /// Puts a report into the outbox, and on its way if there is one.
+    fn report(
+        &mut self,
+        session: &SessionId,
+        report: &Report,
+        command: Option<&str>,
+        means: Option<Means>,
+        now: Timestamp,
+    ) {
+        let number = self.book.outbox.next_number();
+        let frame = proxy_frames::encode_report(session, report, command, Some(number), now);
+        self.post(number, frame, means);
+    }
+
+    fn post(&mut self, number: u64, frame: Bytes, means: Option<Means>) {
+        self.persist(Record::Frame { number, frame: frame.clone(), means });
+        self.send_if_up(frame);
+    }
+
+    /// Passing frames are not kept: who is not there does not hear them.
+    fn send_if_up(&mut self, frame: Bytes) {
+        if self.line.is_up() {
+            self.effects.push(Effect::Send(frame));
+        }
+    }
+
+    fn unacked(&self) -> Vec<Outgoing> {
+        self.book.outbox.unacked().map(|numbered| numbered.frame.clone()).collect()
+    }
+
+    fn take(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+}
+
+#[cfg(test)]
+mod tests;

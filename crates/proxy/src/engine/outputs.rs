@@ -1,0 +1,104 @@
+//! What the agents tell: recorded things go through the outbox, passing ones only to who is there.
+
+use agents::{Lookup, Output};
+use domain::content::Failure;
+use domain::session::Report;
+use domain::session::delivery::DELIVERY_UNKNOWN;
+use domain::{MessageId, Sequence, SessionId, Timestamp};
+use wire::native::proxy_frames;
+
+use super::{Effect, Engine};
+use crate::journal::{Attempt, Means};
+
+impl Engine {
+    /// A session's agent tells something. Lines for its own record are on disk already.
+    pub fn on_outputs(
+        &mut self,
+        session: &SessionId,
+        outputs: Vec<Output>,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        for output in outputs {
+            if !self.book.sessions.contains_key(session) {
+                // The session ended in the middle: nothing is heard of it any more.
+                break;
+            }
+            match output {
+                Output::Remember(_) => {}
+                Output::LookedUp { id, attempt, found } => {
+                    self.looked_up(&attempt_of(session, &id, attempt), found, now);
+                }
+                Output::Report(report) => self.told(session, &report, now),
+                Output::Passing(delta) => {
+                    if let Some(live) = self.live.get_mut(session) {
+                        live.drafts.take(&delta);
+                    }
+                    self.send_if_up(proxy_frames::encode_delta(session, &delta));
+                }
+            }
+        }
+        self.take()
+    }
+
+    /// What a crash hid, as far as the agent's own record says.
+    fn looked_up(&mut self, attempt: &Attempt, found: Lookup, now: Timestamp) {
+        if !self.book.inbox.is_open(attempt) {
+            return;
+        }
+        match found {
+            Lookup::Found => self.settle(attempt, None, None, now),
+            Lookup::Absent => self.inject(attempt),
+            Lookup::Unknown => {
+                let words = "The machine stopped while it was being delivered; it may have arrived";
+                let failure = Failure::new(DELIVERY_UNKNOWN, words);
+                self.settle(attempt, Some(failure), None, now);
+            }
+        }
+    }
+
+    fn told(&mut self, session: &SessionId, report: &Report, now: Timestamp) {
+        if let Some(live) = self.live.get_mut(session) {
+            live.hear(report);
+        }
+        match report {
+            Report::SendDelivered { id, attempt, run } => {
+                let attempt = attempt_of(session, id, attempt.unwrap_or_default());
+                self.settle(&attempt, None, run.clone(), now);
+            }
+            Report::SendFailed { id, attempt, failure } => {
+                let attempt = attempt_of(session, id, attempt.unwrap_or_default());
+                self.settle(&attempt, Some(failure.clone()), None, now);
+            }
+            Report::ControlResult { request, failure } => {
+                let command = self.answered(session, request, failure.as_ref());
+                self.report(session, report, command, None, now);
+            }
+            Report::Closed { request, .. } => {
+                if let Some(request) = request {
+                    self.answered(session, request, None);
+                }
+                self.pending.retain(|(of, _), _| of != session);
+                self.live.remove(session);
+                self.report(session, report, None, Some(Means::Closed(session.clone())), now);
+                self.effects.push(Effect::Stop(session.clone()));
+            }
+            Report::Status { .. }
+            | Report::Message { .. }
+            | Report::ToolCall(_)
+            | Report::ToolUpdate(_)
+            | Report::Plan(_)
+            | Report::Notice(_)
+            | Report::Context(_)
+            | Report::RunStarted { .. }
+            | Report::RunEnded { .. }
+            | Report::Asked(_)
+            | Report::PromptGone(_)
+            | Report::Config(_)
+            | Report::Resumed { .. } => self.report(session, report, None, None, now),
+        }
+    }
+}
+
+fn attempt_of(session: &SessionId, id: &MessageId, number: Sequence) -> Attempt {
+    Attempt { session: session.clone(), number, id: id.clone() }
+}

@@ -1,0 +1,272 @@
+//! The engine with its journal and its drivers, on one thread.
+//!
+//! [`Host::handle`] takes everything that happened since the last time and comes back when the
+//! journal is on disk and nothing is left to do: one sync serves all that waited. After a
+//! [`Fault`] the host is to be dropped; a new one opens from the disk, as after a crash.
+//!
+//! Not here: clocks and sockets (`shell`).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use agents::demo::Demo;
+use agents::{Driver, Order as AgentOrder, Output};
+use bytes::Bytes;
+use domain::content::Failure;
+use domain::{SessionId, Timestamp};
+
+use crate::Fault;
+use crate::disk::Disk;
+use crate::engine::{Effect, Engine, Ids, Settings};
+use crate::journal::{self, Book, Opened};
+use crate::records::Records;
+
+/// A journal smaller than this is not worth shortening.
+const JOURNAL_BYTES_MIN: usize = 1 << 20;
+/// A journal is shortened when it has grown to this many times what it says.
+const JOURNAL_GROWTH_MAX: usize = 4;
+
+/// Something that happened to the connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A socket to the relay is open.
+    Connected,
+    /// The relay said something.
+    Text(String),
+    /// The socket is gone.
+    Disconnected,
+}
+
+/// What to do now.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// Frames to the relay, in order.
+    pub frames: Vec<Bytes>,
+    /// Close the connection, after the frames: it is of no use any more.
+    pub disconnect: Option<&'static str>,
+    /// What the relay complained about.
+    pub complaints: Vec<Failure>,
+}
+
+/// The proxy without clock and socket.
+#[derive(Debug)]
+pub struct Host<D, R> {
+    engine: Engine,
+    disk: D,
+    records: R,
+    drivers: BTreeMap<SessionId, Box<dyn Driver>>,
+    journal_bytes: usize,
+    shortened_bytes: usize,
+    /// Bytes at the journal's end that a crash had cut off.
+    torn_bytes: usize,
+}
+
+impl<D: Disk, R: Records> Host<D, R> {
+    /// Opens the journal, shortens it, and begins where it ended.
+    pub fn open(
+        settings: Settings,
+        mut disk: D,
+        records: R,
+        ids: Ids,
+        now: Timestamp,
+    ) -> Result<Self, Fault> {
+        let bytes = disk.read().map_err(|error| Fault::disk("reading the journal", error))?;
+        let (read, torn_bytes) = journal::decode(&bytes);
+        let engine = Engine::new(settings, Book::replay(read), ids);
+        let mut host = Self {
+            engine,
+            disk,
+            records,
+            drivers: BTreeMap::new(),
+            journal_bytes: bytes.len(),
+            shortened_bytes: 0,
+            torn_bytes,
+        };
+        host.shorten()?;
+        let effects = host.engine.start(now);
+        // Nobody is connected: what would be sent is in the outbox.
+        host.settle(effects, &mut Turn::default(), now)?;
+        Ok(host)
+    }
+
+    /// Everything that happened, and the time.
+    pub fn handle(
+        &mut self,
+        inputs: impl IntoIterator<Item = Input>,
+        now: Timestamp,
+    ) -> Result<Turn, Fault> {
+        let mut turn = Turn::default();
+        let mut effects = vec![];
+        for input in inputs {
+            match input {
+                Input::Connected => effects.extend(self.engine.on_connected(now)),
+                Input::Text(text) => effects.extend(self.engine.on_text(&text, now)),
+                Input::Disconnected => self.engine.on_disconnected(),
+            }
+        }
+        effects.extend(self.engine.on_tick(now));
+        self.settle(effects, &mut turn, now)?;
+        self.play(&mut turn, now)?;
+        if self.journal_bytes > JOURNAL_BYTES_MIN
+            && self.journal_bytes > self.shortened_bytes.saturating_mul(JOURNAL_GROWTH_MAX)
+        {
+            self.shorten()?;
+        }
+        Ok(turn)
+    }
+
+    /// When to call [`Host::handle`] next, whatever happens.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        let drivers = self.drivers.values().filter_map(|driver| driver.deadline()).min();
+        let drivers = drivers.filter(|_| !self.engine.is_congested());
+        [self.engine.deadline(), drivers].into_iter().flatten().min()
+    }
+
+    /// Whether the relay has greeted.
+    pub fn is_up(&self) -> bool {
+        self.engine.is_up()
+    }
+
+    /// The sessions that are open.
+    pub fn sessions(&self) -> BTreeSet<SessionId> {
+        self.engine.book().sessions.keys().cloned().collect()
+    }
+
+    /// What the journal adds up to.
+    pub fn book(&self) -> &Book {
+        self.engine.book()
+    }
+
+    /// Bytes at the journal's end that a crash had cut off.
+    pub fn torn_bytes(&self) -> usize {
+        self.torn_bytes
+    }
+
+    /// Lets the drivers whose time has come go on.
+    fn play(&mut self, turn: &mut Turn, now: Timestamp) -> Result<(), Fault> {
+        if self.engine.is_congested() {
+            return Ok(());
+        }
+        let due = |driver: &dyn Driver| driver.deadline().is_some_and(|at| at <= now);
+        let sessions: Vec<_> =
+            self.drivers.iter().filter(|(_, d)| due(d.as_ref())).map(|(s, _)| s.clone()).collect();
+        let mut effects = vec![];
+        for session in sessions {
+            let outputs = self.drivers.get_mut(&session).map(|driver| driver.on_deadline(now));
+            effects.extend(self.observe(&session, outputs.unwrap_or_default(), now)?);
+        }
+        self.settle(effects, turn, now)
+    }
+
+    /// Carries effects out until none are left: first the journal, then what depends on it.
+    fn settle(
+        &mut self,
+        mut effects: Vec<Effect>,
+        turn: &mut Turn,
+        now: Timestamp,
+    ) -> Result<(), Fault> {
+        while !effects.is_empty() {
+            self.persist(&effects)?;
+            let mut next = vec![];
+            for effect in effects {
+                match effect {
+                    Effect::Persist(_) => {}
+                    Effect::Send(frame) => turn.frames.push(frame),
+                    Effect::Start(session, opened) => {
+                        next.extend(self.start(&session, &opened, now)?);
+                    }
+                    Effect::Order(session, order) => {
+                        next.extend(self.order(&session, &order, now)?);
+                    }
+                    Effect::Stop(session) => {
+                        self.drivers.remove(&session);
+                    }
+                    Effect::Disconnect(reason) => turn.disconnect = Some(reason),
+                    Effect::Complaint(failure) => turn.complaints.push(failure),
+                }
+            }
+            effects = next;
+        }
+        Ok(())
+    }
+
+    /// Writing early what the journal says of later effects is harmless: it is as if the crash
+    /// had come later.
+    fn persist(&mut self, effects: &[Effect]) -> Result<(), Fault> {
+        let mut lines = vec![];
+        let mut must_sync = false;
+        for effect in effects {
+            if let Effect::Persist(record) = effect {
+                journal::encode(record, &mut lines);
+                must_sync |= !record.may_wait();
+            }
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.journal_bytes += lines.len();
+        self.disk.append(&lines).map_err(|error| Fault::disk("writing the journal", error))?;
+        if must_sync {
+            self.disk.sync().map_err(|error| Fault::disk("syncing the journal", error))?;
+        }
+        Ok(())
+    }
+
+    fn start(
+        &mut self,
+        session: &SessionId,
+        opened: &Opened,
+        now: Timestamp,
+    ) -> Result<Vec<Effect>, Fault> {
+        let record = self.records.read(session);
+        let record = record
+            .map_err(|error| Fault::disk(format!("reading the record of {session}"), error))?;
+        // The demo agent is the only one whose driver exists; the engine offers no other.
+        let mut driver: Box<dyn Driver> = Box::new(Demo::new(&record, opened.model.as_ref()));
+        let outputs = driver.start(now);
+        self.drivers.insert(session.clone(), driver);
+        self.observe(session, outputs, now)
+    }
+
+    fn order(
+        &mut self,
+        session: &SessionId,
+        order: &AgentOrder,
+        now: Timestamp,
+    ) -> Result<Vec<Effect>, Fault> {
+        let Some(driver) = self.drivers.get_mut(session) else { return Ok(vec![]) };
+        let outputs = driver.on_order(order, now);
+        self.observe(session, outputs, now)
+    }
+
+    fn observe(
+        &mut self,
+        session: &SessionId,
+        outputs: Vec<Output>,
+        now: Timestamp,
+    ) -> Result<Vec<Effect>, Fault> {
+        for output in &outputs {
+            if let Output::Remember(line) = output {
+                let written = self.records.append(session, line);
+                written.map_err(|error| {
+                    Fault::disk(format!("writing the record of {session}"), error)
+                })?;
+            }
+        }
+        Ok(self.engine.on_outputs(session, outputs, now))
+    }
+
+    /// Writes the journal anew, as short as it can be.
+    fn shorten(&mut self) -> Result<(), Fault> {
+        let mut lines = vec![];
+        for record in self.engine.book().records() {
+            journal::encode(&record, &mut lines);
+        }
+        self.disk.replace(&lines).map_err(|error| Fault::disk("shortening the journal", error))?;
+        self.journal_bytes = lines.len();
+        self.shortened_bytes = lines.len();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,18 @@
+//! What the proxy must still know after a crash: its outbox, its inbox, its sessions.
+//!
+//! The journal is a file of [`Record`]s, one a line, each with a checksum. Reading stops at the
+//! first line that is not whole: what follows was never synced, so nothing was ever done about
+//! it. [`Book`] is what the records add up to; it is rebuilt at each start and then written back
+//! as few records as say the same.
+//!
+//! Not here: deciding what to record (`engine`), the file itself (`disk`).
+
+mod book;
+mod inbox;
+mod lines;
+mod record;
+
+pub use book::{Book, Outgoing};
+pub use inbox::{INBOX_OPEN_MAX, Inbox, SETTLED_REMEMBERED_MAX, Settled, Step};
+pub use lines::{decode, encode};
+pub use record::{Attempt, Means, Opened, Record};

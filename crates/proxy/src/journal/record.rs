@@ -1,0 +1,98 @@
+//! One fact of the journal.
+
+use bytes::Bytes;
+use domain::content::Failure;
+use domain::session::delivery::Send;
+use domain::{AgentType, LinkId, MessageId, ModelId, RequestId, Sequence, SessionId};
+use serde::{Deserialize, Serialize};
+
+/// One attempt at one send: it reaches the agent at most once.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Attempt {
+    /// In which session.
+    pub session: SessionId,
+    /// Which attempt; a retry after a failure is another one. Rises within a session.
+    pub number: Sequence,
+    /// At which send.
+    pub id: MessageId,
+}
+
+/// What else is true as soon as a frame is in the outbox. In one record with the frame, because a
+/// crash must not come between them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Means {
+    /// The attempt is over: delivered, or failed like this.
+    Settled(Attempt, Option<Failure>),
+    /// The session is over.
+    Closed(SessionId),
+}
+
+/// A session as it was opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// The agent in it.
+    pub agent: AgentType,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    /// The folder it was asked to work in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_path: Option<String>,
+    /// The title it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_title: Option<String>,
+    /// The model it was asked to use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelId>,
+    /// The launch that it answers; `None` for the session that is there from the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch: Option<RequestId>,
+}
+
+/// One fact of the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Record {
+    /// Whose numbering this is.
+    Link(LinkId),
+    /// A frame in the outbox. Written by hand, because it is JSON already.
+    #[serde(skip)]
+    Frame {
+        /// Its number.
+        number: u64,
+        /// As it is sent, with its number inside.
+        frame: Bytes,
+        /// What is true with it.
+        means: Option<Means>,
+    },
+    /// The relay has everything up to here.
+    Acked(u64),
+    /// A send was received.
+    Received {
+        /// Where, and which attempt.
+        session: SessionId,
+        /// Which attempt.
+        attempt: Sequence,
+        /// What.
+        send: Send,
+    },
+    /// It is about to be given to the agent.
+    Attempting(Attempt),
+    /// It is over, and the relay knows: kept so that a late repeat is recognised.
+    Settled(Attempt, Option<Failure>),
+    /// A session was opened.
+    Opened(SessionId, Opened),
+    /// A launch of an earlier time: its session is over, its request is still recognised.
+    Launched(RequestId, SessionId),
+    /// A session is over, but the relay may not know yet.
+    Closing(SessionId, Opened),
+}
+
+impl Record {
+    /// Whether what follows may leave before this is on disk. Losing an acknowledgement costs a
+    /// repeat that the relay recognises.
+    pub fn may_wait(&self) -> bool {
+        matches!(self, Self::Acked(_))
+    }
+}

@@ -1,0 +1,148 @@
+//! The agents' own records, for agents that have none but ours to keep: the demo agent.
+//!
+//! A line is on disk when it is written; a line that was cut off by a crash never happened.
+//!
+//! Not here: what a line says (`agents`).
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use domain::SessionId;
+
+/// Bytes of a record that are read back: far more than the lines that are ever looked up.
+const READ_BYTES_MAX: u64 = 4 << 20;
+
+/// Where agents' records lie.
+pub trait Records {
+    /// The whole lines of a session's record, or the last of them where they are many.
+    fn read(&mut self, session: &SessionId) -> io::Result<String>;
+    /// Adds a line, synced.
+    fn append(&mut self, session: &SessionId, line: &str) -> io::Result<()>;
+}
+
+/// `<folder>/<session>.received`, one line a message.
+#[derive(Debug)]
+pub struct FileRecords {
+    folder: PathBuf,
+    open: BTreeMap<SessionId, File>,
+}
+
+impl FileRecords {
+    /// Records in this folder, which is made if it is not there.
+    pub fn open(folder: PathBuf) -> io::Result<Self> {
+        fs::create_dir_all(&folder)?;
+        Ok(Self { folder, open: BTreeMap::new() })
+    }
+}
+
+impl Records for FileRecords {
+    fn read(&mut self, session: &SessionId) -> io::Result<String> {
+        // Session ids are plain characters: they can name a file.
+        let path = self.folder.join(format!("{session}.received"));
+        let mut file =
+            OpenOptions::new().create(true).read(true).truncate(false).write(true).open(path)?;
+        let length = file.seek(SeekFrom::End(0))?;
+        let start = length.saturating_sub(READ_BYTES_MAX);
+        file.seek(SeekFrom::Start(start))?;
+        let mut bytes = vec![];
+        file.read_to_end(&mut bytes)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        if whole < bytes.len() {
+            // The next line must not be glued to one that was cut off.
+            file.set_len(start + whole as u64)?;
+            bytes.truncate(whole);
+        }
+        file.seek(SeekFrom::End(0))?;
+        file.sync_all()?;
+        self.open.insert(session.clone(), file);
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn append(&mut self, session: &SessionId, line: &str) -> io::Result<()> {
+        if !self.open.contains_key(session) {
+            self.read(session)?;
+        }
+        let Some(file) = self.open.get_mut(session) else { return Ok(()) };
+        file.write_all(format!("{line}\n").as_bytes())?;
+        file.sync_data()
+    }
+}
+
+/// Records in memory, for tests and simulations. A handle; clones see the same records.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryRecords {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    lines: BTreeMap<SessionId, Vec<String>>,
+    fails: Option<Failing>,
+}
+
+/// How the next write fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failing {
+    /// Before anything is written.
+    Before,
+    /// After the line is on disk, but before anybody is told.
+    After,
+}
+
+impl MemoryRecords {
+    /// Everything a session's agent received.
+    pub fn lines(&self, session: &SessionId) -> Vec<String> {
+        self.lock().lines.get(session).cloned().unwrap_or_default()
+    }
+
+    /// Makes the next write fail.
+    pub fn fail_next(&self, failing: Failing) {
+        self.lock().fails = Some(failing);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Records for MemoryRecords {
+    fn read(&mut self, session: &SessionId) -> io::Result<String> {
+        Ok(self.lines(session).join("\n"))
+    }
+
+    fn append(&mut self, session: &SessionId, line: &str) -> io::Result<()> {
+        let mut inner = self.lock();
+        let failing = inner.fails.take();
+        if failing != Some(Failing::Before) {
+            inner.lines.entry(session.clone()).or_default().push(line.to_owned());
+        }
+        match failing {
+            Some(_) => Err(io::Error::other("the record was told to fail")),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_cut_off_is_gone_and_the_next_one_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let session = SessionId::from("sess_1");
+        let mut records = FileRecords::open(folder.path().join("demo")).unwrap();
+        records.append(&session, "one").unwrap();
+        let path = folder.path().join("demo/sess_1.received");
+        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"tw").unwrap();
+
+        let mut reborn = FileRecords::open(folder.path().join("demo")).unwrap();
+        assert_eq!(reborn.read(&session).unwrap(), "one\n");
+        reborn.append(&session, "three").unwrap();
+        assert_eq!(fs::read_to_string(path).unwrap(), "one\nthree\n");
+    }
+}

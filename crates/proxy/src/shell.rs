@@ -1,0 +1,173 @@
+//! The host with a real disk, a real clock and a real socket.
+//!
+//! One thread holds the host and syncs the journal; it takes everything that waits, so that one
+//! sync serves all of it. One task holds the socket. They meet in two bounded queues; a relay
+//! that does not read is dropped, never waited for.
+//!
+//! Not here: what is said (`engine`), how the relay is reached (`dial`).
+
+mod backoff;
+mod dial;
+mod folder;
+mod worker;
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::SplitSink;
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+
+use crate::{Fault, ProxyConfig};
+use backoff::Backoff;
+use dial::{Dialer, Socket};
+use worker::{Event, Worker};
+
+/// Events that may wait for the host. At the bound the socket is not read.
+const EVENTS_MAX: usize = 1_024;
+/// Frames that may wait for the socket. At the bound the host waits, for at most the next bound.
+const FRAMES_MAX: usize = 1_024;
+/// A relay that takes nothing for so long is as good as gone.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a goodbye may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Why a connection ended.
+enum End {
+    Lost,
+    Shutdown,
+}
+
+/// Runs a proxy until `shutdown` comes or something breaks that waiting cannot mend. Sessions
+/// come back with the next start, so none is closed here.
+pub async fn run(config: ProxyConfig, shutdown: impl Future<Output = ()>) -> Result<(), Fault> {
+    let dialer = Dialer::new(&config.relay, &config.token)?;
+    let greeted = Arc::new(AtomicBool::new(false));
+    let (events, inbox) = mpsc::channel(EVENTS_MAX);
+    let mut worker = Worker::spawn(&config, inbox, Arc::clone(&greeted))?;
+    let mut shutdown = pin!(shutdown);
+    let mut backoff = Backoff::default();
+    let outcome = loop {
+        let attempt = tokio::select! {
+            biased;
+            () = &mut shutdown => break Ok(()),
+            fault = worker.ended() => break fault,
+            attempt = dialer.dial() => attempt,
+        };
+        match attempt {
+            Ok(socket) => {
+                greeted.store(false, Ordering::Relaxed);
+                if matches!(converse(socket, &events, shutdown.as_mut()).await, End::Shutdown) {
+                    break Ok(());
+                }
+                if events.send(Event::Disconnected).await.is_err() {
+                    break worker.ended().await;
+                }
+                if greeted.load(Ordering::Relaxed) {
+                    backoff = Backoff::default();
+                }
+                tracing::info!(relay = %dialer.address(), "the relay is gone; trying again");
+            }
+            Err(Fault::Refused { address, status }) => {
+                break Err(Fault::Refused { address, status });
+            }
+            Err(fault) => tracing::debug!(%fault, "the relay cannot be reached; trying again"),
+        }
+        let pause = backoff.next();
+        tokio::select! {
+            biased;
+            () = &mut shutdown => break Ok(()),
+            fault = worker.ended() => break fault,
+            () = tokio::time::sleep(pause) => {}
+        }
+    };
+    drop(events);
+    let last = worker.ended().await;
+    outcome.and(last)
+}
+
+/// Carries frames both ways until either side has enough.
+async fn converse(
+    socket: Socket,
+    events: &mpsc::Sender<Event>,
+    mut shutdown: Pin<&mut impl Future<Output = ()>>,
+) -> End {
+    let (mut to_relay, mut from_relay) = socket.split();
+    let (frames, mut outgoing) = mpsc::channel::<Bytes>(FRAMES_MAX);
+    if events.send(Event::Connected(frames)).await.is_err() {
+        return End::Lost;
+    }
+    let mut waiting = Vec::new();
+    loop {
+        tokio::select! {
+            () = &mut shutdown => {
+                goodbye(&mut to_relay, CloseCode::Away).await;
+                return End::Shutdown;
+            }
+            heard = from_relay.next() => match heard {
+                Some(Ok(Message::Text(text))) => {
+                    if events.send(Event::Text(text.as_str().to_owned())).await.is_err() {
+                        return End::Lost;
+                    }
+                }
+                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
+                Some(Ok(Message::Close(frame))) => {
+                    let told = frame.map(|frame| (u16::from(frame.code), frame.reason.to_string()));
+                    tracing::info!(?told, "the relay closed the connection");
+                    return End::Lost;
+                }
+                Some(Ok(Message::Binary(_))) => {
+                    tracing::warn!("the relay sent a binary message");
+                    return End::Lost;
+                }
+                Some(Err(error)) => {
+                    tracing::debug!(%error, "the connection broke");
+                    return End::Lost;
+                }
+                None => return End::Lost,
+            },
+            many = outgoing.recv_many(&mut waiting, FRAMES_MAX) => {
+                if many == 0 {
+                    // The host has enough of this connection.
+                    goodbye(&mut to_relay, CloseCode::Normal).await;
+                    return End::Lost;
+                }
+                let write = async {
+                    for frame in waiting.drain(..) {
+                        let Ok(text) = Utf8Bytes::try_from(frame) else { continue };
+                        to_relay.feed(Message::Text(text)).await?;
+                    }
+                    to_relay.flush().await
+                };
+                match timeout(WRITE_TIMEOUT, write).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => {
+                        tracing::debug!(%error, "the connection broke");
+                        return End::Lost;
+                    }
+                    Err(_) => {
+                        tracing::warn!("the relay takes nothing; dropping the connection");
+                        return End::Lost;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Best effort: a peer that does not hear it will notice the silence.
+async fn goodbye(to_relay: &mut SplitSink<Socket, Message>, code: CloseCode) {
+    let frame = CloseFrame { code, reason: Utf8Bytes::default() };
+    let _ = timeout(CLOSE_TIMEOUT, to_relay.send(Message::Close(Some(frame)))).await;
+}
+
+#[cfg(test)]
+mod tests;
