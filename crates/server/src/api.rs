@@ -64,7 +64,8 @@ async fn json<T: DeserializeOwned>(request: Request) -> Result<T, Problem> {
     let body = axum::body::to_bytes(request.into_body(), JSON_BODY_BYTES_MAX).await;
     let body = body.map_err(|_| Problem::body_too_large(JSON_BODY_BYTES_MAX as u64))?;
     let body = if body.is_empty() { &b"{}"[..] } else { &body[..] };
-    serde_json::from_slice(body).map_err(|error| Problem::invalid(format!("The body is not what this expects: {error}")))
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::invalid(format!("The body is not what this expects: {error}")))
 }
 
 async fn nowhere() -> Problem {

@@ -115,7 +115,11 @@ impl Auth {
     }
 
     /// Makes a code with which a device can get a token of this role.
-    pub async fn offer_code(&self, role: Role, now: Timestamp) -> Result<PairingCode, RecordsFault> {
+    pub async fn offer_code(
+        &self,
+        role: Role,
+        now: Timestamp,
+    ) -> Result<PairingCode, RecordsFault> {
         let job = move |office: &mut Office| {
             // A few of a million codes are taken: the first draw is free, or the second.
             loop {

@@ -135,7 +135,8 @@ mod tests {
         let url: PublicUrl = "https://farhelm.example.org/".parse().unwrap();
 
         assert_eq!(url.as_str(), "https://farhelm.example.org");
-        for refused in ["farhelm.example.org", "ftp://x", "https://", "https://x/y", "https://u@x"] {
+        for refused in ["farhelm.example.org", "ftp://x", "https://", "https://x/y", "https://u@x"]
+        {
             assert!(refused.parse::<PublicUrl>().is_err(), "{refused}");
         }
     }

@@ -8,6 +8,8 @@
 mod origin;
 mod visitor;
 
+use std::net::IpAddr;
+
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -20,6 +22,7 @@ pub(crate) use origin::{Page, Unwelcome, Welcome};
 pub(crate) use visitor::{Accepted, Visitor, parameter};
 
 use crate::api::Problem;
+use crate::clock;
 use crate::house::House;
 
 /// How long a browser may remember a preflight.
@@ -36,14 +39,23 @@ pub(crate) async fn door(State(house): State<House>, mut request: Request, next:
     let path = request.uri().path().to_owned();
     let api = path.starts_with("/v1/");
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let mut response = match admit(&house, &request) {
+    let mut response = match look(&house, &request) {
         Err(problem) => problem.into_response(),
-        Ok((page, _)) if api && request.method() == Method::OPTIONS => preflight(page, origin.as_ref()),
-        Ok((page, visitor)) => {
-            request.extensions_mut().insert(visitor);
-            let mut response = next.run(request).await;
-            if api && page == Page::Elsewhere {
-                allow(response.headers_mut(), origin.as_ref());
+        Ok(seen) => {
+            let mut response = if api && request.method() == Method::OPTIONS {
+                preflight()
+            } else {
+                match admit(&house, &request, &seen) {
+                    Err(problem) => problem.into_response(),
+                    Ok(visitor) => {
+                        request.extensions_mut().insert(visitor);
+                        next.run(request).await
+                    }
+                }
+            };
+            // A page that may ask may also read why it was refused.
+            if let Some(origin) = origin.filter(|_| api && seen.page == Page::Elsewhere) {
+                response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
             }
             response
         }
@@ -53,7 +65,14 @@ pub(crate) async fn door(State(house): State<House>, mut request: Request, next:
     response
 }
 
-fn admit(house: &House, request: &Request) -> Result<(Page, Visitor), Problem> {
+/// What can be seen of a request without its credential.
+struct Seen {
+    page: Page,
+    address: IpAddr,
+    secure: bool,
+}
+
+fn look(house: &House, request: &Request) -> Result<Seen, Problem> {
     let headers = request.headers();
     let accepted = request.extensions().get::<Accepted>().copied();
     // The listener adds it to each request.
@@ -61,36 +80,28 @@ fn admit(house: &House, request: &Request) -> Result<(Page, Visitor), Problem> {
     let (address, secure) = visitor::seen_through(accepted, headers, &house.trusted_proxies);
     let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let judged = house.welcome.judge(text(header::HOST), text(header::ORIGIN), secure);
-    let page = judged.map_err(|unwelcome| Problem::unwelcome(unwelcome))?;
-    let shown = visitor::secret(headers, request.uri().query());
-    let principal = match shown {
-        None => None,
-        Some(secret) => {
-            let principal = house.auth.check(&secret, house.now());
-            Some(principal.ok_or_else(Problem::credential_wrong)?)
-        }
+    Ok(Seen { page: judged.map_err(Problem::unwelcome)?, address, secure })
+}
+
+fn admit(house: &House, request: &Request, seen: &Seen) -> Result<Visitor, Problem> {
+    let shown = visitor::secret(request.headers(), request.uri().query());
+    let check = |secret: String| {
+        let principal = house.auth.check(&secret, clock::now());
+        principal.ok_or_else(Problem::credential_wrong)
     };
-    Ok((page, Visitor { principal, address, secure }))
+    let principal = shown.map(check).transpose()?;
+    Ok(Visitor { principal, address: seen.address, secure: seen.secure })
 }
 
 /// A browser asks before it lets a page elsewhere make a request.
-fn preflight(page: Page, origin: Option<&HeaderValue>) -> Response {
+fn preflight() -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
-    if page == Page::Elsewhere {
-        allow(headers, origin);
-    }
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
     headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(REQUEST_HEADERS));
     let remembered = HeaderValue::from_static(PREFLIGHT_REMEMBERED_S);
     headers.insert(header::ACCESS_CONTROL_MAX_AGE, remembered);
     response
-}
-
-fn allow(headers: &mut HeaderMap, origin: Option<&HeaderValue>) {
-    if let Some(origin) = origin {
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
-    }
 }
 
 fn envelope(headers: &mut HeaderMap, api: bool) {

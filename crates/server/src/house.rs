@@ -7,7 +7,6 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use domain::Timestamp;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::auth::Auth;
@@ -40,10 +39,6 @@ pub(crate) struct Rooms {
 impl House {
     pub(crate) fn new(rooms: Rooms) -> Self {
         Self(Arc::new(rooms))
-    }
-
-    pub(crate) fn now(&self) -> Timestamp {
-        crate::clock::now()
     }
 }
 

@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use domain::session::{Command, Recorded};
-use domain::{ClientKey, ConnectionId, Principal, Refusal, Sequence, SessionId};
+use domain::{ClientKey, Principal, Refusal, Sequence, SessionId};
 
 use crate::socket::Socket;
 
@@ -49,8 +49,6 @@ pub trait Inside: Send + Sync + 'static {
 pub struct Opening {
     /// Which path.
     pub entrance: Entrance,
-    /// Names the socket for as long as it is open.
-    pub connection: ConnectionId,
     /// Who opened it; `None` without a credential.
     pub principal: Option<Principal>,
 }

@@ -60,11 +60,15 @@ pub enum ListenFault {
 
 /// Takes the port.
 pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, ListenFault> {
-    TcpListener::bind(address).await.map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => ListenFault::Busy(address),
-        io::ErrorKind::AddrNotAvailable => ListenFault::NotOurs(address),
-        io::ErrorKind::PermissionDenied => ListenFault::NotAllowed(address),
-        _ => ListenFault::Other { address, detail: error.to_string() },
+    TcpListener::bind(address).await.map_err(|error| {
+        let known = [
+            (io::ErrorKind::AddrInUse, ListenFault::Busy(address)),
+            (io::ErrorKind::AddrNotAvailable, ListenFault::NotOurs(address)),
+            (io::ErrorKind::PermissionDenied, ListenFault::NotAllowed(address)),
+        ];
+        let fault = known.into_iter().find(|(kind, _)| *kind == error.kind());
+        let other = || ListenFault::Other { address, detail: error.to_string() };
+        fault.map_or_else(other, |(_, fault)| fault)
     })
 }
 

@@ -20,7 +20,10 @@ pub(crate) async fn metrics(State(house): State<House>) -> Response {
     let taken = |limit: usize, free: usize| limit.saturating_sub(free);
     let door = Door {
         connections: house.guests.present(),
-        silent_strangers: taken(limits.max_silent_strangers, house.silent_strangers.available_permits()),
+        silent_strangers: taken(
+            limits.max_silent_strangers,
+            house.silent_strangers.available_permits(),
+        ),
         silent_friends: taken(limits.max_silent_friends, house.silent_friends.available_permits()),
         uploads: taken(limits.max_uploads_at_once, house.uploads_at_once.available_permits()),
         uptime_s: house.started.elapsed().as_secs(),

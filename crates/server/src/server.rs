@@ -83,7 +83,7 @@ impl Bound {
         let ip = match self.address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::from([127, 0, 0, 1]),
             IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::from([0, 0, 0, 0, 0, 0, 0, 1]),
-            ip => ip,
+            ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
         };
         self.url_at(ip)
     }
@@ -101,7 +101,11 @@ impl Bound {
     pub fn warning(&self) -> Option<String> {
         let reach = format!("Other computers can reach this relay at {}", self.public_url());
         let secret = self.tls.is_some()
-            || self.config.public_url.as_ref().is_some_and(|url| url.as_str().starts_with("https:"));
+            || self
+                .config
+                .public_url
+                .as_ref()
+                .is_some_and(|url| url.as_str().starts_with("https:"));
         let words = if secret {
             format!("{reach}. Every device still needs a token.")
         } else {
@@ -114,7 +118,7 @@ impl Bound {
     }
 
     /// Serves until it is stopped.
-    pub fn serve(self, auth: Auth, shelf: Shelf, inside: Arc<dyn Inside>) -> Running {
+    pub fn serve(self, auth: Auth, uploads: Shelf, inside: Arc<dyn Inside>) -> Running {
         if let Some(warning) = self.warning() {
             tracing::warn!("{warning}");
         }
@@ -125,7 +129,7 @@ impl Bound {
         let house = House::new(Rooms {
             auth,
             inside,
-            shelf,
+            shelf: uploads,
             welcome: Welcome::new(&self.config, self.address),
             trusted_proxies: self.config.trusted_proxies.clone(),
             limits,

@@ -98,8 +98,15 @@ impl Shelf {
         let id = auth::id("upl").map_err(RecordsFault::from)?;
         let path = self.folder.join(&id).with_extension(PARTIAL);
         let file = tokio::fs::File::create_new(&path).await?;
-        let (shelf, partial, hash) = (self.clone(), Partial(Some(path)), Sha256::new());
-        Ok(Arriving { shelf, id: id.into(), partial, file, hash, size_bytes: 0, limit_bytes })
+        Ok(Arriving {
+            shelf: self.clone(),
+            id: id.into(),
+            partial: Partial(Some(path)),
+            file,
+            hash: Sha256::new(),
+            size_bytes: 0,
+            limit_bytes,
+        })
     }
 
     /// Opens a file that is whole.

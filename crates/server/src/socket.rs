@@ -1,4 +1,4 @@
-//! WebSockets: the upgrade, and a socket as the relay's gates use it.
+//! Sockets: the upgrade, and a socket as the relay's gates use it.
 //!
 //! **Invariant**: a socket ends by itself when its credential is revoked (4003), when the relay
 //! stops (1001), and when its peer does not take what is sent in time; whoever holds it need not
@@ -18,8 +18,8 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
@@ -43,7 +43,7 @@ const LINGER_BYTES_MAX: u64 = 16 * 1024 * 1024;
 pub mod close {
     /// The relay goes down.
     pub const GOING_DOWN: u16 = 1001;
-    /// The peer broke the rules of WebSockets.
+    /// The peer broke the rules of the protocol.
     pub const PROTOCOL: u16 = 1002;
     /// A text frame that is no text.
     pub const NOT_TEXT: u16 = 1007;
@@ -120,7 +120,9 @@ impl Socket {
             biased;
             written = tokio::time::timeout(SEND_WITHIN, write) => written,
             interruption = interrupted(leash.as_mut(), closing) => {
-                self.ending = Some(interruption.words());
+                let (code, reason) = interruption.words();
+                self.ending = Some((code, reason));
+                self.say_goodbye(code, reason).await;
                 return Err(Gone);
             }
         };

@@ -82,7 +82,8 @@ impl Export {
             Format::Markdown => format!("# Session {}\n", self.session).into(),
             Format::Json => {
                 let session = &self.session;
-                format!(r#"{{"session_id":"{session}","last_sequence":{},"events":["#, self.upto).into()
+                format!(r#"{{"session_id":"{session}","last_sequence":{},"events":["#, self.upto)
+                    .into()
             }
         }
     }

@@ -13,7 +13,7 @@ use serde_json::json as object;
 use super::problem::{Problem, role_word};
 use super::{json, told};
 use crate::auth::PairRefused;
-use crate::clock::iso8601;
+use crate::clock::{self, iso8601};
 use crate::door::{TOKEN_COOKIE, Visitor};
 use crate::house::House;
 
@@ -47,7 +47,7 @@ pub(super) async fn redeem(
     let code: String = code.chars().filter(|c| !c.is_whitespace() && *c != '-').collect();
     let name = device_name.filter(|name| !name.trim().is_empty());
     let name = name.as_deref().unwrap_or(UNNAMED_DEVICE);
-    let redeemed = house.auth.redeem_code(&code, name, visitor.address, house.now()).await?;
+    let redeemed = house.auth.redeem_code(&code, name, visitor.address, clock::now()).await?;
     let issued = redeemed.map_err(|refused| match refused {
         PairRefused::WrongCode => {
             tracing::warn!(from = %visitor.address, "a wrong pairing code");
@@ -84,7 +84,7 @@ pub(super) async fn offer(
     visitor.owner()?;
     let Offer { role } = json(request).await?;
     let role = role.unwrap_or(Role::Operator);
-    let offered = house.auth.offer_code(role, house.now()).await?;
+    let offered = house.auth.offer_code(role, clock::now()).await?;
     let body = object!({
         "code": offered.code,
         "link": crate::pairing_link(&house.base, &offered.code),

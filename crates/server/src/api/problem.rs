@@ -156,9 +156,11 @@ impl From<RecordsFault> for Problem {
     fn from(fault: RecordsFault) -> Self {
         use store::Fault;
         match &fault {
-            RecordsFault::Store(Fault::Full) => {
-                Self::new(StatusCode::INSUFFICIENT_STORAGE, "disk_full", sentence(&fault.to_string()))
-            }
+            RecordsFault::Store(Fault::Full) => Self::new(
+                StatusCode::INSUFFICIENT_STORAGE,
+                "disk_full",
+                sentence(&fault.to_string()),
+            ),
             RecordsFault::TooManyCredentials { .. } => {
                 Self::new(StatusCode::CONFLICT, "too_many_tokens", sentence(&fault.to_string()))
             }
@@ -209,9 +211,9 @@ fn code(refusal: &Refusal) -> (StatusCode, &'static str) {
         Refusal::NoProxyConnected => (StatusCode::CONFLICT, "no_proxy_connected"),
         Refusal::PromptNotOpen(_) => (StatusCode::CONFLICT, "prompt_not_found"),
         Refusal::NoSuchChoice { .. } => (StatusCode::BAD_REQUEST, "invalid_choice"),
-        Refusal::TooManyPrompts { .. } | Refusal::QueueFull { .. } | Refusal::TooManyRequests { .. } => {
-            (StatusCode::TOO_MANY_REQUESTS, "rate_limited")
-        }
+        Refusal::TooManyPrompts { .. }
+        | Refusal::QueueFull { .. }
+        | Refusal::TooManyRequests { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
         Refusal::NotQueued(_) => (StatusCode::CONFLICT, "not_queued"),
         Refusal::SendRepeated(_) | Refusal::RequestRepeated(_) | Refusal::LaunchRepeated(_) => {
             (StatusCode::CONFLICT, "repeated")

@@ -18,6 +18,7 @@ use serde_json::json as object;
 use super::problem::{Problem, sent_before};
 use super::{json, told};
 use crate::auth;
+use crate::clock;
 use crate::door::{Visitor, parameter};
 use crate::house::House;
 use crate::inside::Denied;
@@ -120,11 +121,14 @@ pub(super) async fn send(
     let send = wanted(&house, &principal, message)?;
     let id = send.id.clone();
     let wish = Wish::Send { send, earlier: None };
-    let (status, sequence) = match house.inside.command(&session, Command::Person(principal, wish)).await {
-        Ok(recorded) => ("accepted", accepted(&recorded, &id).ok_or_else(Problem::defect)?),
-        Err(Denied::Refused(Refusal::SendRepeated(told))) => (sent_before(&told)?, told.sequence),
-        Err(denied) => return Err(denied.into()),
-    };
+    let (status, sequence) =
+        match house.inside.command(&session, Command::Person(principal, wish)).await {
+            Ok(recorded) => ("accepted", accepted(&recorded, &id).ok_or_else(Problem::defect)?),
+            Err(Denied::Refused(Refusal::SendRepeated(told))) => {
+                (sent_before(&told)?, told.sequence)
+            }
+            Err(denied) => return Err(denied.into()),
+        };
     let body = object!({
         "message_id": id, "client_message_id": id, "status": status, "sequence": sequence.0,
     });
@@ -182,7 +186,11 @@ fn number(query: Option<&str>, name: &'static str) -> Result<Option<u64>, Proble
     given.map(parse).transpose()
 }
 
-fn wanted(house: &House, principal: &Principal, message: Message) -> Result<delivery::Send, Problem> {
+fn wanted(
+    house: &House,
+    principal: &Principal,
+    message: Message,
+) -> Result<delivery::Send, Problem> {
     let limit = house.limits.max_content_bytes;
     if message.content.len() > limit {
         let words = format!("A message has at most {limit} bytes; attach a file instead");
@@ -192,7 +200,9 @@ fn wanted(house: &House, principal: &Principal, message: Message) -> Result<deli
         return Err(Problem::invalid("content must not be empty"));
     }
     if message.attachments.len() > ATTACHMENTS_MAX {
-        return Err(Problem::invalid(format!("A message has at most {ATTACHMENTS_MAX} attachments")));
+        return Err(Problem::invalid(format!(
+            "A message has at most {ATTACHMENTS_MAX} attachments"
+        )));
     }
     let fits = |id: &str| !id.is_empty() && id.chars().count() <= MESSAGE_ID_MAX;
     let id = match message.client_message_id {
@@ -208,7 +218,7 @@ fn wanted(house: &House, principal: &Principal, message: Message) -> Result<deli
         attachments: attachments?,
         mode: message.mode,
         by: principal.name.clone(),
-        created_at: house.now(),
+        created_at: clock::now(),
         digest: None,
     })
 }

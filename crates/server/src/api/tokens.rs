@@ -13,7 +13,7 @@ use store::{Credential, CredentialKind};
 
 use super::problem::{Problem, role_word};
 use super::{json, told};
-use crate::clock::iso8601;
+use crate::clock::{self, iso8601};
 use crate::door::Visitor;
 use crate::house::House;
 
@@ -33,7 +33,7 @@ pub(super) async fn create(
     let owner = visitor.owner()?;
     let Create { role, name } = json(request).await?;
     let name = name.unwrap_or_else(|| role_word(role).to_owned());
-    let made = house.auth.create(CredentialKind::Token, role, &name, house.now()).await?;
+    let made = house.auth.create(CredentialKind::Token, role, &name, clock::now()).await?;
     let role = role_word(made.role);
     tracing::info!(target: "audit", id = %made.id, role, name = made.name, by = owner.name, "a token was made");
     let body = object!({ "id": made.id, "token": made.token, "role": role, "name": made.name });
@@ -59,7 +59,7 @@ pub(super) async fn revoke(
     Path(id): Path<String>,
 ) -> Result<Response, Problem> {
     let owner = visitor.owner()?;
-    if !house.auth.revoke(&id.as_str().into(), house.now()).await? {
+    if !house.auth.revoke(&id.as_str().into(), clock::now()).await? {
         let words = "No valid token has this id; list them with farhelm token list";
         return Err(Problem::new(StatusCode::NOT_FOUND, "token_unknown", words));
     }

@@ -19,6 +19,7 @@ use tokio::io::AsyncReadExt as _;
 
 use super::{Problem, told};
 use crate::auth::hex;
+use crate::clock;
 use crate::door::{Visitor, parameter};
 use crate::house::House;
 use crate::shelf::{Arriving, ShelfFault};
@@ -72,7 +73,7 @@ pub(super) async fn put(
     };
     let name = plain_name(named.or(name).as_deref().unwrap_or_default());
     let media_type = plain_media_type(media_type.as_deref());
-    let upload = arriving.finish(name, media_type, by, house.now()).await?;
+    let upload = arriving.finish(name, media_type, by, clock::now()).await?;
     Ok(told(StatusCode::CREATED, &describe(&upload)))
 }
 
@@ -84,7 +85,8 @@ pub(super) async fn get(
 ) -> Result<Response, Problem> {
     visitor.known()?;
     let id = id.as_str().into();
-    let unknown = || Problem::new(StatusCode::NOT_FOUND, "attachment_unknown", "No upload has this id");
+    let unknown =
+        || Problem::new(StatusCode::NOT_FOUND, "attachment_unknown", "No upload has this id");
     let item = house.shelf.find(&id).ok_or_else(unknown)?;
     let file = house.shelf.read(&id).await.map_err(|error| Problem::internal(&error))?;
     let chunks = futures_util::stream::unfold(file, |mut file| async move {
@@ -108,7 +110,10 @@ pub(super) async fn get(
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", hex(&item.sha256))) {
         headers.insert(header::ETAG, tag);
     }
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox; default-src 'none'"));
+    headers.insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("sandbox; default-src 'none'"),
+    );
     Ok(response)
 }
 

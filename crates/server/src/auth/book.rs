@@ -103,7 +103,8 @@ mod tests {
 
     #[test]
     fn a_revoked_credential_is_not_in_the_book() {
-        let book = Book::new(&[credential("tok_a", [1; 32], None), credential("tok_b", [2; 32], Some(5))]);
+        let book =
+            Book::new(&[credential("tok_a", [1; 32], None), credential("tok_b", [2; 32], Some(5))]);
 
         assert!(book.find(&[1; 32]).is_some());
         assert!(book.find(&[2; 32]).is_none());

@@ -74,9 +74,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("owner.token");
         let disk = store::MemoryDisk::default();
-        let open = || {
-            Auth::open(disk.open().unwrap().vault().unwrap()).unwrap()
-        };
+        let open = || Auth::open(disk.open().unwrap().vault().unwrap()).unwrap();
 
         let first = open().local_token(&path, Role::Owner, "owner", NOW).await.unwrap();
         let again = open().local_token(&path, Role::Owner, "owner", NOW).await.unwrap();

@@ -181,8 +181,14 @@ mod tests {
         let welcome = welcome("127.0.0.1:4780", None, &[]);
         let host = Some("127.0.0.1:4780");
 
-        for origin in ["https://evil.example", "null", "http://127.0.0.1:9999", "http://localhost:4780"] {
-            assert_eq!(welcome.judge(host, Some(origin), false), Err(Unwelcome::Origin), "{origin}");
+        for origin in
+            ["https://evil.example", "null", "http://127.0.0.1:9999", "http://localhost:4780"]
+        {
+            assert_eq!(
+                welcome.judge(host, Some(origin), false),
+                Err(Unwelcome::Origin),
+                "{origin}"
+            );
         }
     }
 

@@ -103,7 +103,7 @@ pub(crate) fn seen_through(
     let hops: Vec<&str> = text("x-forwarded-for").flat_map(|line| line.split(',')).collect();
     let mut hops = hops.iter().rev().map_while(|hop| hop.trim().parse::<IpAddr>().ok());
     let address = hops.find(|hop| !believed(*hop)).map_or(peer, |hop| hop.to_canonical());
-    let proto = text("x-forwarded-proto").last().and_then(|line| line.rsplit(',').next());
+    let proto = text("x-forwarded-proto").next_back().and_then(|line| line.rsplit(',').next());
     let secure = proto.map_or(accepted.secure, |proto| proto.trim().eq_ignore_ascii_case("https"));
     (address, secure)
 }
@@ -122,7 +122,8 @@ mod tests {
 
     #[test]
     fn a_secret_is_found_in_header_query_and_cookie_in_this_order() {
-        let all = headers(&[("authorization", "Bearer a"), ("cookie", "x=1; farhelm_token=c; y=2")]);
+        let all =
+            headers(&[("authorization", "Bearer a"), ("cookie", "x=1; farhelm_token=c; y=2")]);
         let only_cookie = headers(&[("cookie", "x=1; farhelm_token=c")]);
 
         assert_eq!(secret(&all, Some("token=b")).as_deref(), Some("a"));
@@ -135,10 +136,8 @@ mod tests {
 
     #[test]
     fn forwarding_headers_are_believed_from_trusted_proxies_only() {
-        let told = headers(&[
-            ("x-forwarded-for", "1.1.1.1, 203.0.113.9"),
-            ("x-forwarded-proto", "https"),
-        ]);
+        let told =
+            headers(&[("x-forwarded-for", "1.1.1.1, 203.0.113.9"), ("x-forwarded-proto", "https")]);
         let accepted = Accepted { peer: "127.0.0.1:5".parse().unwrap(), secure: false };
         let address = |raw: &str| raw.parse::<IpAddr>().unwrap();
 

@@ -16,7 +16,6 @@ use tokio_tungstenite::tungstenite::protocol;
 
 use super::{Socket, socket_config};
 use crate::api::Problem;
-use crate::auth;
 use crate::door::Visitor;
 use crate::house::House;
 use crate::inside::{Entrance, Opening};
@@ -27,17 +26,29 @@ const WEBSOCKET_VERSION: &str = "13";
 type Knock = (State<House>, Extension<Visitor>);
 
 /// `/ws`
-pub(crate) async fn any(state: State<House>, visitor: Extension<Visitor>, request: Request) -> Response {
+pub(crate) async fn any(
+    state: State<House>,
+    visitor: Extension<Visitor>,
+    request: Request,
+) -> Response {
     answer(open(Entrance::Any, (state, visitor), request))
 }
 
 /// `/ws/native`
-pub(crate) async fn native(state: State<House>, visitor: Extension<Visitor>, request: Request) -> Response {
+pub(crate) async fn native(
+    state: State<House>,
+    visitor: Extension<Visitor>,
+    request: Request,
+) -> Response {
     answer(open(Entrance::Native, (state, visitor), request))
 }
 
 /// `/ws/proxy`
-pub(crate) async fn proxy(state: State<House>, visitor: Extension<Visitor>, request: Request) -> Response {
+pub(crate) async fn proxy(
+    state: State<House>,
+    visitor: Extension<Visitor>,
+    request: Request,
+) -> Response {
     if let Err(problem) = visitor.with_role(&[Role::Proxy]) {
         return problem.into_response();
     }
@@ -45,7 +56,7 @@ pub(crate) async fn proxy(state: State<House>, visitor: Extension<Visitor>, requ
 }
 
 fn answer(opened: Result<Response, Problem>) -> Response {
-    opened.unwrap_or_else(|problem| problem.into_response())
+    opened.unwrap_or_else(axum::response::IntoResponse::into_response)
 }
 
 fn open(
@@ -55,9 +66,8 @@ fn open(
 ) -> Result<Response, Problem> {
     let accept = handshake(request.method(), request.headers())?;
     let silent = wait_for_hello(&house, &visitor)?;
-    let connection = auth::id("conn").map_err(|error| Problem::internal(&error))?;
     let upgrade = hyper::upgrade::on(&mut request);
-    let opening = Opening { entrance, connection: connection.into(), principal: visitor.principal };
+    let opening = Opening { entrance, principal: visitor.principal };
     tokio::spawn(attend(house, upgrade, opening, silent));
 
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
@@ -93,7 +103,10 @@ fn wait_for_hello(house: &House, visitor: &Visitor) -> Result<OwnedSemaphorePerm
         Some(_) => &house.silent_friends,
         None => &house.silent_strangers,
     };
-    places.clone().try_acquire_owned().map_err(|_| Problem::busy("Too many sockets wait for a hello"))
+    places
+        .clone()
+        .try_acquire_owned()
+        .map_err(|_| Problem::busy("Too many sockets wait for a hello"))
 }
 
 async fn attend(house: House, upgrade: OnUpgrade, opening: Opening, silent: OwnedSemaphorePermit) {
@@ -120,11 +133,9 @@ async fn attend(house: House, upgrade: OnUpgrade, opening: Opening, silent: Owne
 
 /// The connection itself, and what the peer said before we listened.
 fn unwrap(upgraded: Upgraded) -> Option<(Stream, Vec<u8>)> {
-    match upgraded.downcast::<TokioIo<Stream>>() {
-        Ok(parts) => Some((parts.io.into_inner(), parts.read_buf.to_vec())),
-        Err(_) => {
-            tracing::error!("a socket came from another listener; this is a defect");
-            None
-        }
+    let parts = upgraded.downcast::<TokioIo<Stream>>();
+    if parts.is_err() {
+        tracing::error!("a socket came from another listener; this is a defect");
     }
+    parts.ok().map(|parts| (parts.io.into_inner(), parts.read_buf.to_vec()))
 }

@@ -37,7 +37,10 @@ pub(super) fn of(recorded: &Recorded) -> String {
             format!("\n> Permission `{prompt}`: {choice}.\n")
         }
         Event::Delivery(delivery::Event::Failed { id, failure }) => {
-            format!("\n> Message `{id}` was not delivered: {} ({}).\n", failure.message, failure.code)
+            format!(
+                "\n> Message `{id}` was not delivered: {} ({}).\n",
+                failure.message, failure.code
+            )
         }
         Event::Run(runs::Event::Ended { outcome: runs::Outcome::Failed(why), .. }) => {
             format!("\n> The run failed: {why}.\n")
@@ -77,8 +80,7 @@ fn message(message: &Message, at: &str) -> String {
         let _ = match part {
             Part::Text(words) => write!(text, "\n{words}\n"),
             Part::Thinking(words) => {
-                let quoted: String = words.lines().map(|line| format!("> {line}\n")).collect();
-                write!(text, "\n> *thinking*\n>\n{quoted}")
+                write!(text, "\n> *thinking*\n>\n> {}\n", words.replace('\n', "\n> "))
             }
             Part::Image(file) | Part::File(file) => {
                 write!(text, "\n[{}](/v1/uploads/{})\n", file.name, file.id)
