@@ -6,7 +6,9 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use domain::session::{Command, Recorded};
-use domain::{ClientKey, Principal, Refusal, Sequence, SessionId};
+use domain::{ClientKey, Principal, Sequence, SessionId};
+use relay::EventPage;
+use wire::native::Denied;
 
 use crate::socket::Socket;
 
@@ -25,7 +27,7 @@ pub trait Inside: Send + Sync + 'static {
         session: &'a SessionId,
         after: Sequence,
         limit: usize,
-    ) -> Work<'a, Result<Page, Denied>>;
+    ) -> Work<'a, Result<EventPage, Denied>>;
     /// One event in the native dialect, full form; `None` for what that dialect does not tell.
     fn encode(&self, session: &SessionId, recorded: &Recorded) -> Option<Bytes>;
     /// Says something to a session and waits until it is committed.
@@ -62,28 +64,6 @@ pub enum Entrance {
     Native,
     /// `/ws/proxy`.
     Proxy,
-}
-
-/// Why the relay did not do it.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Denied {
-    /// A normal no.
-    Refused(Refusal),
-    /// A no with a code and words of its own.
-    Code(String, String),
-    /// The relay could not.
-    Failed(String),
-}
-
-/// A stretch of a session's history.
-#[derive(Debug, Clone)]
-pub struct Page {
-    /// In order, without gap.
-    pub events: Vec<Recorded>,
-    /// The last recorded event.
-    pub head: Sequence,
-    /// Whether more follows.
-    pub has_more: bool,
 }
 
 /// What is counted inside.

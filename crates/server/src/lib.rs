@@ -3,7 +3,6 @@
 //! **Invariant**: no token is ever in a log line. **Invariant**: a connection costs bounded
 //! memory and bounded time, whoever is at its other end.
 //!
-//! Not here: what sessions do (`domain`), the tasks behind the door (`relay`), frames (`wire`).
 
 mod api;
 pub mod auth;
@@ -24,7 +23,7 @@ mod tls;
 pub use auth::{Auth, Issued, PairingCode};
 pub use config::{Config, DEFAULT_PORT, Limits, NotAPublicUrl, PublicUrl, TlsFiles};
 pub use door::{NotAnOrigin, Origin, TOKEN_COOKIE};
-pub use inside::{Denied, Entrance, Figures, Inside, Opening, Page, Work};
+pub use inside::{Entrance, Figures, Inside, Opening, Work};
 pub use listen::ListenFault;
 pub use records::RecordsFault;
 pub use server::{Bound, Running, StartFault, bind, pairing_link};

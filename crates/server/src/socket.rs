@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
+use relay::gate::{Incoming, Transport};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_tungstenite::WebSocketStream;
@@ -51,23 +52,6 @@ pub mod close {
     pub const REVOKED: u16 = 4003;
 }
 
-/// What a socket brings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Incoming {
-    /// A text frame; valid UTF-8.
-    Text(Bytes),
-    /// A binary frame.
-    Binary,
-    /// A frame over the limit.
-    TooLarge,
-    /// The end.
-    Closed,
-}
-
-/// The socket is gone, or its peer takes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Gone;
-
 /// An open socket.
 #[derive(Debug)]
 pub struct Socket {
@@ -87,9 +71,8 @@ enum Interruption {
     GoingDown,
 }
 
-impl Socket {
-    /// The next frame. Safe to drop before it is ready.
-    pub async fn receive(&mut self) -> Incoming {
+impl Transport for Socket {
+    async fn receive(&mut self) -> Incoming {
         if self.ending.is_none() {
             match self.listen().await {
                 Ok(incoming) => return incoming,
@@ -102,10 +85,9 @@ impl Socket {
         Incoming::Closed
     }
 
-    /// Writes all frames, then flushes once.
-    pub async fn send_all(&mut self, frames: &mut Vec<Bytes>) -> Result<(), Gone> {
+    async fn send_all(&mut self, frames: &mut Vec<Bytes>) -> Result<(), ()> {
         if self.ending.is_some() {
-            return Err(Gone);
+            return Err(());
         }
         let Self { frames: sink, leash, closing, .. } = self;
         let write = async {
@@ -123,22 +105,23 @@ impl Socket {
                 let (code, reason) = interruption.words();
                 self.ending = Some((code, reason));
                 self.say_goodbye(code, reason).await;
-                return Err(Gone);
+                return Err(());
             }
         };
         match written {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) | Err(_) => Err(Gone),
+            Ok(Err(_)) | Err(_) => Err(()),
         }
     }
 
-    /// Says why, and ends.
-    pub async fn close(mut self, code: u16, reason: &str) {
+    async fn close(mut self, code: u16, reason: &str) {
         // A reason that was decided here came first.
         let (code, reason) = self.ending.unwrap_or((code, reason));
         self.say_goodbye(code, reason).await;
     }
+}
 
+impl Socket {
     async fn listen(&mut self) -> Result<Incoming, (u16, &'static str)> {
         loop {
             // A peer that never pauses must not outrun its revocation.

@@ -8,7 +8,7 @@ mod credentials;
 mod http;
 mod listening;
 mod pairing;
-mod relay;
+mod small_relay;
 mod sockets;
 mod uploads;
 
@@ -18,7 +18,7 @@ use domain::{Role, Timestamp};
 use store::{CredentialKind, Ledger as _, MemoryDisk};
 
 use self::client::{Ask, Reply};
-use self::relay::SmallRelay;
+use self::small_relay::SmallRelay;
 use crate::{Auth, Config, Issued, Running, Shelf};
 
 pub(crate) const SESSION: &str = "demo-1";

@@ -10,9 +10,9 @@ use axum::response::{IntoResponse, Response};
 use domain::session::delivery::{self, Told};
 use domain::{Refusal, Role};
 use serde_json::json;
+use wire::native::Denied;
 
 use crate::door::{TOKEN_COOKIE, Unwelcome};
-use crate::inside::Denied;
 use crate::records::RecordsFault;
 
 /// How soon a busy relay is worth another try.
@@ -143,7 +143,9 @@ impl From<Denied> for Problem {
                 let (status, code) = code(&refusal);
                 Self::new(status, code, sentence(&refusal.to_string()))
             }
-            Denied::Code(code, message) => Self::new(StatusCode::CONFLICT, code, message),
+            Denied::Code(code, message) => {
+                Self::new(StatusCode::CONFLICT, code.to_string(), message)
+            }
             Denied::Failed(words) => {
                 tracing::error!(error = words, "the relay could not carry out a request");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "internal", sentence(&words))
@@ -205,7 +207,9 @@ pub(crate) fn sent_before(told: &Told) -> Result<&'static str, Problem> {
 
 fn code(refusal: &Refusal) -> (StatusCode, &'static str) {
     match refusal {
-        Refusal::Unauthorized => (StatusCode::FORBIDDEN, "unauthorized"),
+        Refusal::Unauthorized | Refusal::NotThisProxy | Refusal::OtherMachine => {
+            (StatusCode::FORBIDDEN, "unauthorized")
+        }
         Refusal::SessionUnknown => (StatusCode::NOT_FOUND, "session_unknown"),
         Refusal::SessionClosed => (StatusCode::CONFLICT, "session_not_connected"),
         Refusal::NoProxyConnected => (StatusCode::CONFLICT, "no_proxy_connected"),
@@ -214,13 +218,12 @@ fn code(refusal: &Refusal) -> (StatusCode, &'static str) {
         Refusal::TooManyPrompts { .. }
         | Refusal::QueueFull { .. }
         | Refusal::TooManyRequests { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
-        Refusal::NotQueued(_) => (StatusCode::CONFLICT, "not_queued"),
+        Refusal::NotQueued(_) => (StatusCode::CONFLICT, "message_not_queued"),
         Refusal::SendRepeated(_) | Refusal::RequestRepeated(_) | Refusal::LaunchRepeated(_) => {
             (StatusCode::CONFLICT, "repeated")
         }
         Refusal::RequestInUse(_) => (StatusCode::CONFLICT, "invalid_message"),
-        Refusal::NotSupported => (StatusCode::CONFLICT, "not_supported"),
-        Refusal::NotThisProxy | Refusal::OtherMachine => (StatusCode::CONFLICT, "session_taken"),
+        Refusal::NotSupported => (StatusCode::CONFLICT, "control_not_supported"),
     }
 }
 

@@ -14,6 +14,7 @@ use domain::session::{Command, Event, Recorded, Wish};
 use domain::{Content, MessageId, Principal, Refusal, Sequence, SessionId};
 use serde::Deserialize;
 use serde_json::json as object;
+use wire::native::Denied;
 
 use super::problem::{Problem, sent_before};
 use super::{json, told};
@@ -21,7 +22,6 @@ use crate::auth;
 use crate::clock;
 use crate::door::{Visitor, parameter};
 use crate::house::House;
-use crate::inside::Denied;
 
 /// Events in one answer, at most and by default.
 pub(super) const PAGE_EVENTS_MAX: usize = 500;

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use relay::gate::close;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::Knocked;
-use super::relay::{BINARY, TOO_LARGE};
 use crate::{Entrance, Issued, socket};
 
 type Client = WebSocketStream<MaybeTlsStream<TcpStream>>;
@@ -125,16 +125,16 @@ async fn hostile_frames_close_with_their_codes() {
     let mut client = open(&door, "/ws", None).await.unwrap();
     echo(&mut client, &"x".repeat(limit)).await;
     client.send(Message::binary(vec![1, 2, 3])).await.unwrap();
-    assert_eq!(close_code(&mut client).await, BINARY);
+    assert_eq!(close_code(&mut client).await, close::BINARY);
 
     let mut client = open(&door, "/ws", None).await.unwrap();
     client.send(Message::text("x".repeat(limit + 1))).await.unwrap();
-    assert_eq!(close_code(&mut client).await, TOO_LARGE);
+    assert_eq!(close_code(&mut client).await, close::TOO_LARGE);
 
     // Much larger than the limit: the peer still writes when it is refused.
     let mut client = open(&door, "/ws", None).await.unwrap();
     client.send(Message::text("x".repeat(6 << 20))).await.unwrap();
-    assert_eq!(close_code(&mut client).await, TOO_LARGE);
+    assert_eq!(close_code(&mut client).await, close::TOO_LARGE);
 
     let mut client = open(&door, "/ws", None).await.unwrap();
     let lone = tokio_tungstenite::tungstenite::protocol::frame::Frame::message(

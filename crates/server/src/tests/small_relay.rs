@@ -6,14 +6,14 @@ use std::sync::{Mutex, MutexGuard};
 use bytes::Bytes;
 use domain::session::{Command, Policy, Recorded, Session};
 use domain::{ClientKey, Refusal, Sequence, SessionId};
+use relay::EventPage;
+use relay::gate::{Incoming, Transport as _, close};
 use serde_json::json;
+use wire::native::Denied;
 
 use super::SESSION;
-use crate::socket::{Incoming, Socket};
-use crate::{Denied, Figures, Inside, Opening, Page, Work};
-
-pub(crate) const BINARY: u16 = 1003;
-pub(crate) const TOO_LARGE: u16 = 1009;
+use crate::socket::Socket;
+use crate::{Figures, Inside, Opening, Work};
 
 #[derive(Default)]
 pub(crate) struct SmallRelay(Mutex<State>);
@@ -51,8 +51,8 @@ impl Inside for SmallRelay {
                             return;
                         }
                     }
-                    Incoming::Binary => return socket.close(BINARY, "text only").await,
-                    Incoming::TooLarge => return socket.close(TOO_LARGE, "too large").await,
+                    Incoming::Binary => return socket.close(close::BINARY, "text only").await,
+                    Incoming::TooLarge => return socket.close(close::TOO_LARGE, "too large").await,
                     Incoming::Closed => return,
                 }
             }
@@ -72,14 +72,15 @@ impl Inside for SmallRelay {
         session: &'a SessionId,
         after: Sequence,
         limit: usize,
-    ) -> Work<'a, Result<Page, Denied>> {
+    ) -> Work<'a, Result<EventPage, Denied>> {
         Box::pin(async move {
             let state = self.known(session)?;
             let later = state.history.iter().filter(|event| event.sequence > after);
             let mut events: Vec<_> = later.cloned().collect();
             let has_more = events.len() > limit;
             events.truncate(limit);
-            Ok(Page { events, head: state.session.head(), has_more })
+            let (head, first_kept) = (state.session.head(), Sequence(1));
+            Ok(EventPage { events, head, first_kept, has_more })
         })
     }
 
