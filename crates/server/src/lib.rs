@@ -3,9 +3,11 @@
 //! **Invariant**: no token is ever in a log line. **Invariant**: a connection costs bounded
 //! memory and bounded time, whoever is at its other end.
 //!
+//! Not here: what sessions do (`domain`), the tasks behind the door (`relay`), frames (`wire`).
 
 mod api;
 pub mod auth;
+mod behind;
 pub mod clock;
 mod config;
 mod door;
@@ -21,6 +23,7 @@ mod stream;
 mod tls;
 
 pub use auth::{Auth, Issued, PairingCode};
+pub use behind::{Behind, RandomIds, SystemClock};
 pub use config::{Config, DEFAULT_PORT, Limits, NotAPublicUrl, PublicUrl, TlsFiles};
 pub use door::{NotAnOrigin, Origin, TOKEN_COOKIE};
 pub use inside::{Entrance, Figures, Inside, Opening, Work};
