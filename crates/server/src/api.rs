@@ -14,6 +14,8 @@ mod sessions;
 mod tokens;
 mod uploads;
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::StatusCode;
@@ -29,6 +31,8 @@ use crate::{door, metrics, socket};
 
 /// The body of a JSON request; more is refused 413. A send's words are bounded on their own.
 const JSON_BODY_BYTES_MAX: usize = 1024 * 1024;
+/// It must be whole by then.
+const JSON_BODY_WITHIN: Duration = Duration::from_secs(30);
 
 /// Every path.
 pub(crate) fn router(house: House) -> Router {
@@ -61,7 +65,9 @@ pub(crate) fn router(house: House) -> Router {
 
 /// Reads a JSON body. An empty one is `{}`.
 async fn json<T: DeserializeOwned>(request: Request) -> Result<T, Problem> {
-    let body = axum::body::to_bytes(request.into_body(), JSON_BODY_BYTES_MAX).await;
+    let read = axum::body::to_bytes(request.into_body(), JSON_BODY_BYTES_MAX);
+    let body = tokio::time::timeout(JSON_BODY_WITHIN, read).await;
+    let body = body.map_err(|_| Problem::too_slow())?;
     let body = body.map_err(|_| Problem::body_too_large(JSON_BODY_BYTES_MAX as u64))?;
     let body = if body.is_empty() { &b"{}"[..] } else { &body[..] };
     serde_json::from_slice(body)

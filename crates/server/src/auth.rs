@@ -150,7 +150,10 @@ impl Auth {
 
     /// Tells an open socket when its credential is revoked.
     pub(crate) fn leash(&self, credential: &CredentialId) -> Leash {
-        Leash { credential: credential.clone(), book: self.book.clone() }
+        let mut book = self.book.clone();
+        // It may have been revoked since it was checked: the first look is always due.
+        book.mark_changed();
+        Leash { credential: credential.clone(), book }
     }
 
     pub(crate) fn records(&self) -> &Records {
@@ -176,15 +179,13 @@ impl Leash {
 
     /// Ends when the credential is revoked. Cancel-safe.
     pub(crate) async fn broken(&mut self) {
-        loop {
+        while self.book.changed().await.is_ok() {
             if !self.book.borrow_and_update().has(&self.credential) {
                 return;
             }
-            if self.book.changed().await.is_err() {
-                // The keeper ends with the relay, which closes its sockets by itself.
-                std::future::pending::<()>().await;
-            }
         }
+        // The keeper ends with the relay, which closes its sockets by itself.
+        std::future::pending::<()>().await;
     }
 }
 
@@ -272,9 +273,11 @@ mod tests {
 
         auth.revoke(&other.id, NOW).await.unwrap();
         assert!(leash.holds());
+        let mut waiting = auth.leash(&mine.id);
         auth.revoke(&mine.id, NOW).await.unwrap();
         assert!(!leash.holds());
-        leash.broken().await;
+        waiting.broken().await;
+        auth.leash(&mine.id).broken().await;
     }
 
     #[tokio::test]

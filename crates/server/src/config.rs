@@ -10,7 +10,7 @@ use crate::door::Origin;
 /// Where the relay listens, unless told otherwise.
 pub const DEFAULT_PORT: u16 = 4780;
 
-/// Everything that can be set; [`Config::new`] has the defaults.
+/// Everything that can be set. By default: loopback, no TLS, no other origins.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Where to listen; port 0 picks a free one.
@@ -23,8 +23,6 @@ pub struct Config {
     pub allow_origins: Vec<Origin>,
     /// Whose forwarding headers are believed.
     pub trusted_proxies: Vec<IpAddr>,
-    /// The folder of uploaded files; made when it is missing.
-    pub uploads: PathBuf,
     /// How much fits through.
     pub limits: Limits,
 }
@@ -74,16 +72,14 @@ impl Default for Limits {
     }
 }
 
-impl Config {
-    /// Loopback, no TLS, no other origins.
-    pub fn new(uploads: PathBuf) -> Self {
+impl Default for Config {
+    fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], DEFAULT_PORT)),
             tls: None,
             public_url: None,
             allow_origins: vec![],
             trusted_proxies: vec![],
-            uploads,
             limits: Limits::default(),
         }
     }

@@ -74,10 +74,10 @@ struct Seen {
 
 fn look(house: &House, request: &Request) -> Result<Seen, Problem> {
     let headers = request.headers();
-    let accepted = request.extensions().get::<Accepted>().copied();
     // The listener adds it to each request.
-    let accepted = accepted.ok_or_else(Problem::defect)?;
-    let (address, secure) = visitor::seen_through(accepted, headers, &house.trusted_proxies);
+    let accepted = request.extensions().get::<Accepted>().ok_or_else(Problem::defect)?;
+    let direct = (accepted.peer, accepted.secure);
+    let (address, secure) = visitor::seen_through(direct, headers, &house.trusted_proxies);
     let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let judged = house.welcome.judge(text(header::HOST), text(header::ORIGIN), secure);
     Ok(Seen { page: judged.map_err(Problem::unwelcome)?, address, secure })

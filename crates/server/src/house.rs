@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::auth::Auth;
 use crate::config::Limits;
@@ -57,14 +57,17 @@ pub(crate) struct Guests {
     left: Notify,
 }
 
-/// One open connection.
+/// One open connection, whatever becomes of it: held until nothing of it is left.
 #[derive(Debug)]
-pub(crate) struct Guest(Arc<Guests>);
+pub(crate) struct Guest {
+    guests: Arc<Guests>,
+    _place: OwnedSemaphorePermit,
+}
 
 impl Guests {
-    pub(crate) fn enter(self: &Arc<Self>) -> Guest {
+    pub(crate) fn enter(self: &Arc<Self>, place: OwnedSemaphorePermit) -> Guest {
         self.present.fetch_add(1, Ordering::SeqCst);
-        Guest(self.clone())
+        Guest { guests: self.clone(), _place: place }
     }
 
     pub(crate) fn present(&self) -> usize {
@@ -85,8 +88,8 @@ impl Guests {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        if self.0.present.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.0.left.notify_waiters();
+        if self.guests.present.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.guests.left.notify_waiters();
         }
     }
 }

@@ -95,12 +95,15 @@ impl Listening {
     /// Accepts connections until the relay stops.
     pub(crate) async fn run(mut self) {
         loop {
-            let Ok(place) = self.places.clone().acquire_owned().await else { return };
+            let next = async {
+                let place = self.places.clone().acquire_owned().await.map_err(io::Error::other)?;
+                Ok::<_, io::Error>((self.listener.accept().await?, place))
+            };
             let accepted = tokio::select! {
-                accepted = self.listener.accept() => accepted,
+                accepted = next => accepted,
                 () = house::closed(&mut self.closing) => return,
             };
-            let (stream, peer) = match accepted {
+            let ((stream, peer), place) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -114,10 +117,10 @@ impl Listening {
                 continue;
             }
             let acceptor = self.tls.as_mut().map(|tls| tls.acceptor(Instant::now()));
-            let guest = self.guests.enter();
+            let guest = Arc::new(self.guests.enter(place));
             let (router, closing) = (self.router.clone(), self.closing.clone());
             tokio::spawn(async move {
-                let accepted = Accepted { peer, secure: acceptor.is_some() };
+                let accepted = Accepted { peer, secure: acceptor.is_some(), guest };
                 let stream = match acceptor {
                     None => Some(Stream::Plain(stream)),
                     Some(acceptor) => handshake(&acceptor, stream).await,
@@ -125,7 +128,6 @@ impl Listening {
                 if let Some(stream) = stream {
                     serve(stream, accepted, router, closing).await;
                 }
-                drop((guest, place));
             });
         }
     }
@@ -149,7 +151,7 @@ async fn serve(
     mut closing: watch::Receiver<bool>,
 ) {
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(accepted);
+        request.extensions_mut().insert(accepted.clone());
         router.clone().oneshot(request.map(Body::new))
     });
     let mut http = hyper::server::conn::http1::Builder::new();

@@ -11,6 +11,7 @@
 
 mod upgrade;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -62,7 +63,7 @@ pub struct Socket {
     silent: Option<OwnedSemaphorePermit>,
     /// Why it ends, once that is decided: a caller may drop us while we say so.
     ending: Option<(u16, &'static str)>,
-    _guest: Guest,
+    _guest: Arc<Guest>,
 }
 
 /// What happened while something else was awaited.

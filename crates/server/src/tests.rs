@@ -43,10 +43,10 @@ impl Knocked {
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let auth = Auth::open(MemoryDisk::new().open().unwrap().vault().unwrap()).unwrap();
-        let mut config = Config::new(folder.path().join("uploads"));
-        config.listen = "127.0.0.1:0".parse().unwrap();
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let mut config = Config { listen, ..Config::default() };
         change(&mut config);
-        let shelf = Shelf::open(&config.uploads, &auth).await.unwrap();
+        let shelf = Shelf::open(&folder.path().join("uploads"), &auth).await.unwrap();
         let relay = Arc::new(SmallRelay::default());
         let running = crate::bind(config).await.unwrap().serve(auth.clone(), shelf, relay.clone());
         let make = async |role, name| {

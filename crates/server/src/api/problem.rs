@@ -97,6 +97,11 @@ impl Problem {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", words)
     }
 
+    pub(crate) fn too_slow() -> Self {
+        let words = "Nothing arrived for a while; send it again";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", words)
+    }
+
     pub(crate) fn session_unknown() -> Self {
         Self::from(Denied::Refused(Refusal::SessionUnknown))
     }

@@ -120,7 +120,7 @@ pub(super) async fn get(
 async fn raw(mut arriving: Arriving, chunks: &mut BodyDataStream) -> Result<Arriving, Problem> {
     loop {
         let next = tokio::time::timeout(NEXT_CHUNK_WITHIN, chunks.next()).await;
-        match next.map_err(|_| too_slow())? {
+        match next.map_err(|_| Problem::too_slow())? {
             None => return Ok(arriving),
             Some(Ok(chunk)) => arriving.take(&chunk).await?,
             Some(Err(_)) => return Err(Problem::invalid("The body was cut off")),
@@ -139,7 +139,8 @@ async fn multipart(
     let mut form = form.map_err(|error| broken(error.body_text()))?;
     loop {
         let next = tokio::time::timeout(NEXT_CHUNK_WITHIN, form.next_field()).await;
-        let field = next.map_err(|_| too_slow())?.map_err(|error| broken(error.body_text()))?;
+        let field =
+            next.map_err(|_| Problem::too_slow())?.map_err(|error| broken(error.body_text()))?;
         let field = field.ok_or_else(|| Problem::invalid("The form holds no file"))?;
         if field.file_name().is_none() && field.name() != Some("file") {
             continue;
@@ -167,7 +168,7 @@ async fn take_field(mut arriving: Arriving, mut field: Field<'_>) -> Result<Arri
                 continue;
             }
             (_, Some(problem)) => return Err(problem),
-            (Err(_), None) => return Err(too_slow()),
+            (Err(_), None) => return Err(Problem::too_slow()),
             (Ok(Err(_)), None) => return Err(Problem::invalid("The body was cut off")),
         };
         let Some(chunk) = next else { return Ok(arriving) };
@@ -234,11 +235,6 @@ fn percent(name: &str) -> String {
         }
         text
     })
-}
-
-fn too_slow() -> Problem {
-    let words = "Nothing arrived for a while; send the file again";
-    Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", words)
 }
 
 impl From<ShelfFault> for Problem {

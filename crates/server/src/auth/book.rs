@@ -5,7 +5,7 @@
 //!
 //! Not here: the database's rows (`store`), who replaces the book (`records`).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,6 +21,8 @@ pub(crate) const TOUCH_INTERVAL_MS: u64 = 60_000;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Book {
     by_hash: HashMap<SecretHash, Arc<Entry>>,
+    /// Of the same credentials: every open socket asks for its own after every change.
+    ids: HashSet<CredentialId>,
 }
 
 /// A valid credential.
@@ -49,11 +51,14 @@ impl Book {
             name: credential.name.clone(),
             touched_ms: AtomicU64::new(credential.last_used_at.unwrap_or_default().0),
         };
+        self.ids.insert(credential.id.clone());
         self.by_hash.insert(credential.secret_hash, Arc::new(entry));
     }
 
     pub(crate) fn remove(&mut self, id: &CredentialId) {
-        self.by_hash.retain(|_, entry| entry.id != *id);
+        if self.ids.remove(id) {
+            self.by_hash.retain(|_, entry| entry.id != *id);
+        }
     }
 
     pub(crate) fn find(&self, hash: &SecretHash) -> Option<&Arc<Entry>> {
@@ -61,7 +66,7 @@ impl Book {
     }
 
     pub(crate) fn has(&self, id: &CredentialId) -> bool {
-        self.by_hash.values().any(|entry| entry.id == *id)
+        self.ids.contains(id)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -148,9 +148,9 @@ mod tests {
     use super::*;
 
     fn welcome(listen: &str, public: Option<&str>, allowed: &[&str]) -> Welcome {
-        let mut config = Config::new("uploads".into());
-        config.public_url = public.map(|url| url.parse().unwrap());
-        config.allow_origins = allowed.iter().map(|origin| origin.parse().unwrap()).collect();
+        let public_url = public.map(|url| url.parse().unwrap());
+        let allow_origins = allowed.iter().map(|origin| origin.parse().unwrap()).collect();
+        let config = Config { public_url, allow_origins, ..Config::default() };
         Welcome::new(&config, listen.parse().unwrap())
     }
 

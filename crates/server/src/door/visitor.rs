@@ -3,20 +3,23 @@
 //! Not here: whether they may come in (`door`), what the credential is worth (`auth`).
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
 use domain::{Principal, Role};
 
 use crate::api::Problem;
+use crate::house::Guest;
 
 /// The cookie that holds a token.
 pub const TOKEN_COOKIE: &str = "farhelm_token";
 
 /// What the listener knows of a connection.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Accepted {
     pub(crate) peer: SocketAddr,
     pub(crate) secure: bool,
+    pub(crate) guest: Arc<Guest>,
 }
 
 /// Who made a request.
@@ -88,14 +91,14 @@ fn cookie(headers: &HeaderMap) -> Option<&str> {
 
 /// Address and TLS of the device, seen through the proxies that are believed.
 pub(crate) fn seen_through(
-    accepted: Accepted,
+    (peer, secure): (SocketAddr, bool),
     headers: &HeaderMap,
     trusted: &[IpAddr],
 ) -> (IpAddr, bool) {
     let believed = |address: IpAddr| trusted.contains(&address.to_canonical());
-    let peer = accepted.peer.ip().to_canonical();
+    let peer = peer.ip().to_canonical();
     if !believed(peer) {
-        return (peer, accepted.secure);
+        return (peer, secure);
     }
     let text = |name: &str| headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     // Each proxy adds at the end whom it saw; the first that no trusted one vouches for is the
@@ -104,7 +107,7 @@ pub(crate) fn seen_through(
     let mut hops = hops.iter().rev().map_while(|hop| hop.trim().parse::<IpAddr>().ok());
     let address = hops.find(|hop| !believed(*hop)).map_or(peer, |hop| hop.to_canonical());
     let proto = text("x-forwarded-proto").next_back().and_then(|line| line.rsplit(',').next());
-    let secure = proto.map_or(accepted.secure, |proto| proto.trim().eq_ignore_ascii_case("https"));
+    let secure = proto.map_or(secure, |proto| proto.trim().eq_ignore_ascii_case("https"));
     (address, secure)
 }
 
@@ -138,7 +141,7 @@ mod tests {
     fn forwarding_headers_are_believed_from_trusted_proxies_only() {
         let told =
             headers(&[("x-forwarded-for", "1.1.1.1, 203.0.113.9"), ("x-forwarded-proto", "https")]);
-        let accepted = Accepted { peer: "127.0.0.1:5".parse().unwrap(), secure: false };
+        let accepted = ("127.0.0.1:5".parse().unwrap(), false);
         let address = |raw: &str| raw.parse::<IpAddr>().unwrap();
 
         let stranger = seen_through(accepted, &told, &[]);

@@ -2,6 +2,8 @@
 //!
 //! Not here: what an open socket does (`socket`).
 
+use std::sync::Arc;
+
 use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -16,8 +18,8 @@ use tokio_tungstenite::tungstenite::protocol;
 
 use super::{Socket, socket_config};
 use crate::api::Problem;
-use crate::door::Visitor;
-use crate::house::House;
+use crate::door::{Accepted, Visitor};
+use crate::house::{Guest, House};
 use crate::inside::{Entrance, Opening};
 use crate::stream::Stream;
 
@@ -68,7 +70,9 @@ fn open(
     let silent = wait_for_hello(&house, &visitor)?;
     let upgrade = hyper::upgrade::on(&mut request);
     let opening = Opening { entrance, principal: visitor.principal };
-    tokio::spawn(attend(house, upgrade, opening, silent));
+    let guest = request.extensions().get::<Accepted>().map(|accepted| accepted.guest.clone());
+    let guest = guest.ok_or_else(Problem::defect)?;
+    tokio::spawn(attend(house, upgrade, opening, Held { silent, guest }));
 
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
     let headers = response.headers_mut();
@@ -109,8 +113,14 @@ fn wait_for_hello(house: &House, visitor: &Visitor) -> Result<OwnedSemaphorePerm
         .map_err(|_| Problem::busy("Too many sockets wait for a hello"))
 }
 
-async fn attend(house: House, upgrade: OnUpgrade, opening: Opening, silent: OwnedSemaphorePermit) {
-    let guest = house.guests.enter();
+/// The places that a socket takes.
+struct Held {
+    silent: OwnedSemaphorePermit,
+    guest: Arc<Guest>,
+}
+
+async fn attend(house: House, upgrade: OnUpgrade, opening: Opening, held: Held) {
+    let Held { silent, guest } = held;
     let upgraded = match upgrade.await {
         Ok(upgraded) => upgraded,
         Err(error) => {

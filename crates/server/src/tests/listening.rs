@@ -76,9 +76,8 @@ async fn unusable_certificate_files_are_named_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let (files, _) = certify(folder.path());
     std::fs::remove_file(&files.key).unwrap();
-    let mut config = Config::new(folder.path().to_owned());
-    config.listen = "127.0.0.1:0".parse().unwrap();
-    config.tls = Some(files);
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let config = Config { listen, tls: Some(files), ..Config::default() };
 
     let told = crate::bind(config).await.err().unwrap().to_string();
 
@@ -89,8 +88,7 @@ async fn unusable_certificate_files_are_named_at_the_start() {
 async fn a_busy_port_is_named_with_what_to_do() {
     let door = Knocked::new().await;
     let address = door.running.address();
-    let mut config = Config::new(door.folder.path().to_owned());
-    config.listen = address;
+    let config = Config { listen: address, ..Config::default() };
 
     let told = crate::bind(config).await.err().unwrap().to_string();
 
@@ -99,9 +97,8 @@ async fn a_busy_port_is_named_with_what_to_do() {
 
 #[tokio::test]
 async fn only_loopback_goes_without_a_warning() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut config = Config::new(folder.path().to_owned());
-    config.listen = "127.0.0.1:0".parse().unwrap();
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let mut config = Config { listen, ..Config::default() };
     assert_eq!(crate::bind(config.clone()).await.unwrap().warning(), None);
     config.public_url = Some("https://far.example".parse().unwrap());
     let bound = crate::bind(config).await.unwrap();

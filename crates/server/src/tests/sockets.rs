@@ -183,3 +183,19 @@ async fn a_stop_tells_every_socket_and_ends() {
     assert!(tokio::time::timeout(SOON, stopping).await.unwrap().unwrap());
     assert!(TcpStream::connect(address).await.is_err());
 }
+
+#[tokio::test]
+async fn an_open_socket_keeps_its_place_until_it_is_gone() {
+    let door = Knocked::with(|config| config.limits.max_connections = 2).await;
+    let mut one = open(&door, "/ws", None).await.unwrap();
+    let other = open(&door, "/ws", None).await.unwrap();
+    echo(&mut one, "hello").await;
+
+    // The third waits in the backlog until somebody leaves.
+    let third = door.ask("GET", "/healthz").send();
+    let mut third = std::pin::pin!(third);
+    let early = tokio::time::timeout(Duration::from_millis(200), third.as_mut()).await;
+    assert!(early.is_err(), "answered beyond the bound");
+    drop(other);
+    assert_eq!(tokio::time::timeout(SOON, third).await.unwrap().status, 200);
+}
