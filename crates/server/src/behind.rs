@@ -17,7 +17,7 @@ use relay::metrics::COMMIT_BUCKETS_US;
 use relay::ports::{Clock, Ids, Uploads};
 use relay::routes::Kick;
 use relay::{EventPage, Relay};
-use wire::native::{self, Denied, Form, Limits, Throttle as _};
+use wire::native::{self, Denied, Form, Limits, ProxyLimits, Throttle as _};
 
 use crate::auth::{self, NoRandomness};
 use crate::inside::{Entrance, Figures, Inside, Opening, Work};
@@ -91,6 +91,11 @@ impl Behind {
             return socket.close(gate::close::FORBIDDEN, reason).await;
         };
         let Self { relay, limits, .. } = self;
+        let limits = ProxyLimits {
+            heartbeat_interval_ms: limits.heartbeat_interval_ms,
+            heartbeat_timeout_ms: limits.heartbeat_timeout_ms,
+            hello_timeout_ms: limits.hello_timeout_ms,
+        };
         let gate = ProxyGate { relay, limits, kick: Arc::new(Kick::default()) };
         Box::pin(gate::serve_proxy(gate, socket, principal, first)).await;
     }

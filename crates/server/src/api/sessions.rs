@@ -15,6 +15,7 @@ use domain::{Content, MessageId, Principal, Refusal, Sequence, SessionId};
 use serde::Deserialize;
 use serde_json::json as object;
 use wire::native::Denied;
+use wire::native::shapes::echo_digest;
 
 use super::problem::{Problem, sent_before};
 use super::{json, told};
@@ -212,6 +213,8 @@ fn wanted(
     };
     let attachments: Result<_, _> =
         message.attachments.into_iter().map(|named| attached(house, named)).collect();
+    // As a socket's sends have it: recognises the agent's echo.
+    let digest = (!message.content.is_empty()).then(|| echo_digest(&message.content));
     Ok(delivery::Send {
         id: id.into(),
         text: Content::Open(message.content),
@@ -219,7 +222,7 @@ fn wanted(
         mode: message.mode,
         by: principal.name.clone(),
         created_at: clock::now(),
-        digest: None,
+        digest,
     })
 }
 
