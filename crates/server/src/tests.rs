@@ -11,6 +11,7 @@ mod pairing;
 mod small_relay;
 mod sockets;
 mod uploads;
+mod whole;
 
 use std::sync::Arc;
 
