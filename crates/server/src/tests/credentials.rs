@@ -14,6 +14,7 @@ const PATHS: [&str; 9] = [
     "/nowhere",
 ];
 
+// spec: native/credentials.1
 #[tokio::test]
 async fn a_wrong_credential_is_401_on_every_path_however_it_is_shown() {
     let door = Knocked::new().await;
@@ -30,6 +31,7 @@ async fn a_wrong_credential_is_401_on_every_path_however_it_is_shown() {
     assert!(in_cookie.header("set-cookie").unwrap().starts_with("farhelm_token=; "));
 }
 
+// spec: native/credentials.1
 #[tokio::test]
 async fn a_right_credential_is_taken_from_header_query_and_cookie() {
     let door = Knocked::new().await;
@@ -120,6 +122,7 @@ async fn tokens_are_made_listed_and_revoked() {
     assert!(!listed.contains(id), "{listed}");
 }
 
+// spec: native/credentials.5
 #[tokio::test]
 async fn a_page_of_another_origin_is_403_on_every_path() {
     let door = Knocked::new().await;

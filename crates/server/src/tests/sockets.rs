@@ -80,6 +80,7 @@ async fn a_socket_is_not_opened_for_whoever_may_not() {
     assert!(matches!(told, Error::Http(response) if response.status().as_u16() == 403));
 }
 
+// spec: native/credentials.6
 #[tokio::test]
 async fn a_revoked_credentials_sockets_close_at_once_and_others_stay() {
     let door = Knocked::new().await;
@@ -117,6 +118,7 @@ async fn a_peer_that_takes_nothing_loses_its_socket_with_its_credential() {
     assert!(tokio::time::timeout(SOON, door.running.stop()).await.unwrap());
 }
 
+// spec: native/transport.1
 #[tokio::test]
 async fn hostile_frames_close_with_their_codes() {
     let limit = 64 * 1024;
@@ -167,6 +169,7 @@ async fn silent_sockets_are_bounded_and_strangers_cannot_take_the_places_of_frie
     open(&door, "/ws", None).await.unwrap();
 }
 
+// spec: native/close_codes.1
 #[tokio::test]
 async fn a_stop_tells_every_socket_and_ends() {
     let door = Knocked::new().await;
@@ -198,4 +201,16 @@ async fn an_open_socket_keeps_its_place_until_it_is_gone() {
     assert!(early.is_err(), "answered beyond the bound");
     drop(other);
     assert_eq!(tokio::time::timeout(SOON, third).await.unwrap().status, 200);
+}
+
+// spec: native/limits.1
+#[tokio::test]
+async fn a_frame_of_five_mebibytes_is_taken_and_one_byte_more_is_not() {
+    let door = Knocked::new().await;
+    let mut client = open(&door, "/ws", None).await.unwrap();
+
+    echo(&mut client, &"x".repeat(5 << 20)).await;
+    client.send(Message::text("x".repeat((5 << 20) + 1))).await.unwrap();
+
+    assert_eq!(close_code(&mut client).await, close::TOO_LARGE);
 }

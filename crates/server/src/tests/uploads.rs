@@ -6,6 +6,8 @@ use super::Knocked;
 
 const BYTES_SHA256: &str = "9f64a747e1b97f131fabb6b447296c9b6f0201e79fb3c5356e6c77e89b6a806a";
 
+// spec: native/attachments.1
+// spec: native/attachments.3
 #[tokio::test]
 async fn a_file_comes_back_as_it_was() {
     let door = Knocked::new().await;

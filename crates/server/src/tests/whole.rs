@@ -50,7 +50,7 @@ impl Whole {
             clock,
             ids: Arc::new(RandomIds::new().unwrap()),
             uploads: Arc::new(shelf.clone()),
-            tasks: Default::default(),
+            tasks: <_>::default(),
         };
         let relay = Relay::start(books.unwrap(), ports, Policies::default(), metrics).await;
         let inside = Behind::new(relay.unwrap(), Throttles::new(Rates::default()), limits);
@@ -208,6 +208,9 @@ async fn a_session_is_renamed_and_when_its_machine_is_away_erased() {
     assert_eq!(gone.error(), (404, "session_unknown".to_owned()));
 }
 
+// spec: native/connection_roles.3
+// spec: native/credentials.2
+// spec: native/transport.1
 #[tokio::test]
 async fn a_socket_is_what_its_first_frame_says_if_its_credential_allows() {
     let whole = Whole::new(Limits::default()).await;
@@ -234,6 +237,7 @@ async fn a_socket_is_what_its_first_frame_says_if_its_credential_allows() {
     assert_eq!(babbler.close_code().await, close::NOT_JSON);
 }
 
+// spec: native/close_codes.1
 #[tokio::test]
 async fn a_socket_without_a_hello_is_closed_in_time() {
     let limits = Limits { hello_timeout_ms: 50, ..Limits::default() };
@@ -247,6 +251,8 @@ async fn a_socket_without_a_hello_is_closed_in_time() {
     assert_eq!(proxy.close_code().await, 4001);
 }
 
+// spec: native/close_codes.1
+// spec: native/credentials.6
 #[tokio::test]
 async fn revoking_and_stopping_reach_sockets_behind_their_gates() {
     let whole = Whole::new(Limits::default()).await;
