@@ -7,6 +7,7 @@ use super::{Knocked, SESSION};
 const HISTORY: &str = "/v1/sessions/demo-1/history";
 const MESSAGES: &str = "/v1/sessions/demo-1/messages";
 
+// spec: native/http.3
 #[tokio::test]
 async fn a_send_is_accepted_with_its_sequence_and_a_repeat_is_told_the_same() {
     let door = Knocked::new().await;
@@ -50,6 +51,7 @@ async fn a_send_that_cannot_be_is_refused_with_a_code() {
     assert_eq!(told.error(), (429, "rate_limited".to_owned()));
 }
 
+// spec: native/http.2
 #[tokio::test]
 async fn history_comes_in_pages() {
     let door = Knocked::new().await;
@@ -130,6 +132,7 @@ async fn health_readiness_and_figures_are_told() {
     assert!(figures.text().contains("farhelm_connections{kind=\"all\"} 1\n"), "{}", figures.text());
 }
 
+// spec: native/http.5
 #[tokio::test]
 async fn what_is_not_there_is_said_in_the_shape_of_every_error() {
     let door = Knocked::new().await;

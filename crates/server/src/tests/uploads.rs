@@ -37,6 +37,7 @@ async fn a_file_comes_back_as_it_was() {
     assert_eq!(told.status, 202);
 }
 
+// spec: native/http.4
 #[tokio::test]
 async fn a_form_is_taken_too() {
     let door = Knocked::new().await;

@@ -127,6 +127,9 @@ fn hello() -> Value {
     })
 }
 
+// spec: native/http.1
+// spec: native/http.2
+// spec: native/http.3
 #[tokio::test]
 async fn a_send_over_http_reaches_the_proxy_and_every_client_hears_of_it() {
     let whole = Whole::new(Limits::default()).await;
