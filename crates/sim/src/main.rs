@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         if !outcome.wrong.is_empty() {
             say(&format!("seed {seed} is wrong:"));
             outcome.trace.iter().for_each(|line| say(line));
+            outcome.ledger.iter().for_each(|line| say(line));
             outcome.wrong.iter().for_each(|line| say(&format!("WRONG: {line}")));
             say(&format!("again: cargo xtask sim --from {seed} --seeds 1"));
             return ExitCode::FAILURE;

@@ -41,6 +41,8 @@ pub struct Outcome {
     pub wrong: Vec<String>,
     /// What happened, step by step.
     pub trace: Vec<String>,
+    /// The ledgers at the end, when something was violated.
+    pub ledger: Vec<String>,
     /// Sends that were tried.
     pub sends: u64,
     /// Events in the ledgers at the end.
@@ -85,7 +87,7 @@ pub fn run(seed: u64, options: Options) -> Outcome {
         Ok(runtime) => runtime.block_on(live(seed, options)),
         Err(error) => {
             let wrong = vec![format!("no runtime: {error}")];
-            Outcome { wrong, trace: vec![], sends: 0, events: 0 }
+            Outcome { wrong, trace: vec![], ledger: vec![], sends: 0, events: 0 }
         }
     }
 }
@@ -344,12 +346,13 @@ impl World {
             }
         };
         let mut wrong = vec![];
-        let mut events = 0;
+        let (mut events, mut ledger) = (0, vec![]);
         match histories {
             Err(words) => wrong.push(format!("the ledger cannot be read: {words}")),
             Ok(histories) => {
                 for (history, proxy) in histories.iter().zip(&self.proxies) {
                     events += history.events.len();
+                    ledger.extend(history.events.iter().map(|recorded| format!("{recorded:?}")));
                     wrong.extend(check::check_ledger(history));
                     wrong.extend(check::check_agent(history, &proxy.received()));
                     for (number, person) in self.people.iter().enumerate() {
@@ -366,7 +369,10 @@ impl World {
             }
         }
         let sends = self.sent.len() as u64;
-        Outcome { wrong, trace: self.trace, sends, events }
+        if wrong.is_empty() {
+            ledger.clear();
+        }
+        Outcome { wrong, trace: self.trace, ledger, sends, events }
     }
 
     fn note(&mut self, what: &str) {
