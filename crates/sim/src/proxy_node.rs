@@ -74,6 +74,11 @@ impl ProxyNode {
         self.running.as_ref().is_some_and(|(task, _)| !task.is_finished()) && !connected
     }
 
+    /// Whether it died of a disk that failed.
+    pub fn is_dead(&self) -> bool {
+        self.running.as_ref().is_none_or(|(task, _)| task.is_finished())
+    }
+
     /// A connection to the relay is open.
     pub fn dial(&self, end: End) {
         if let Some((_, ends)) = &self.running {

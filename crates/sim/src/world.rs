@@ -262,6 +262,10 @@ impl World {
             }
         }
         for machine in 0..self.proxies.len() {
+            if self.proxies[machine].is_dead() {
+                self.note(&format!("proxy {machine} had died and starts again"));
+                self.proxies[machine].restart();
+            }
             if self.proxies[machine].wants_connection() && (self.healing || !self.rng.once_in(4)) {
                 self.dial_proxy(machine);
             }
