@@ -248,6 +248,7 @@ impl Relay {
             let more = match output {
                 Output::Send(bytes) => {
                     let frame = serde_json::from_slice(&bytes).expect("a frame is JSON");
+                    check(&frame);
                     self.clients.get_mut(name).unwrap().heard.push(frame);
                     vec![]
                 }
@@ -327,5 +328,24 @@ impl Relay {
             head: stream.session.head(),
             first_kept: Sequence(stream.kept_from.max(1)),
         })
+    }
+}
+
+/// What holds for every frame that a relay sends.
+fn check(frame: &Value) {
+    assert_eq!(frame["protocol_version"], 1, "{frame}");
+    let passing = frame["type"] == "message_delta";
+    assert_eq!(frame.get("server_ts").is_none(), passing, "{frame}");
+    let event = frame.get("sequence").is_some();
+    assert_eq!(frame.get("event_id").is_some(), event, "{frame}");
+    let worded = |words: &Value| words.as_str().is_some_and(|words| !words.is_empty());
+    if frame.get("code").is_some() {
+        assert!(worded(&frame["code"]) && worded(&frame["message"]), "{frame}");
+    }
+    if frame.get("error").is_some() {
+        assert!(worded(&frame["error"]["code"]) && worded(&frame["error"]["message"]), "{frame}");
+    }
+    if frame["type"] == "session_launch_failed" {
+        assert!(worded(&frame["error_code"]) && worded(&frame["reason"]), "{frame}");
     }
 }

@@ -242,3 +242,118 @@ fn what_happens_between_hello_and_ack_is_neither_lost_nor_early() {
     };
     assert_eq!((job.after, &job.purpose), (Sequence(1), &Purpose::CatchUp));
 }
+
+// spec: native/agent_config.3, native/agent_config.5
+#[test]
+fn a_configuration_passes_on_what_was_read_in_any_words() {
+    let mut relay = greeted(&[]);
+    let read = json!({"model_id": "unknown", "permission_mode": "yolo", "file_access_scope": "unknown",
+        "capabilities": {"interrupt": true}});
+    let shape: wire::native::shapes::AgentConfig = serde_json::from_value(read.clone()).unwrap();
+    let config = shape.into_model(relay.now);
+    relay.report("sess_1", domain::session::Report::Config(config));
+    let told = &heard(&mut relay, "a")[0];
+    assert!(covers(&read, told), "{told}");
+    assert!(covers(&json!({"available_models": null}), told));
+    assert!(
+        serde_json::from_value::<wire::native::shapes::AgentConfig>(json!({})).is_err(),
+        "model_id is required"
+    );
+}
+
+// spec: native/permission_prompt.3, native/permission_prompt.5
+#[test]
+fn a_prompt_needs_a_text_and_a_choice_and_a_default_among_its_choices() {
+    let whole = json!({"prompt_id": "p", "prompt_text": "?", "default_choice": "yes",
+        "choices": [{"choice_id": "yes", "label": "Yes", "is_default": true}]});
+    let accepted = |value: Value| {
+        let prompt = serde_json::from_value::<wire::native::shapes::Prompt>(value).ok();
+        prompt.is_some_and(|prompt| prompt.into_model(domain::Timestamp(0)).is_ok())
+    };
+    assert!(accepted(whole.clone()));
+    for (field, value) in [
+        ("prompt_id", Value::Null),
+        ("prompt_text", Value::Null),
+        ("choices", json!([])),
+        ("choices", json!([{"label": "Yes", "is_default": true}])),
+        ("choices", json!([{"choice_id": "yes", "is_default": true}])),
+        ("choices", json!([{"choice_id": "yes", "label": "Yes"}])),
+        ("default_choice", json!("never")),
+    ] {
+        let mut broken = whole.clone();
+        broken[field] = value;
+        assert!(!accepted(broken), "{field}");
+    }
+}
+
+// spec: native/session_metadata.3
+#[test]
+fn every_activity_of_the_document_passes_through() {
+    let kinds = [
+        "thinking",
+        "generating",
+        "reading_files",
+        "running_command",
+        "applying_patch",
+        "waiting_for_user",
+        "idle",
+    ];
+    let mut relay = greeted(&[]);
+    for kind in kinds {
+        let activity =
+            json!({"kind": kind, "label": "…", "updated_at": "2026-03-19T10:16:00.000Z"});
+        let shape: wire::native::shapes::Activity =
+            serde_json::from_value(activity.clone()).unwrap();
+        relay.report(
+            "sess_1",
+            domain::session::Report::Status {
+                health: domain::session::status::Health::Healthy,
+                activity: Some(shape.into_model(domain::Timestamp(0))),
+                reason: None,
+            },
+        );
+        assert!(covers(
+            &json!({"type": "session_status", "activity": activity}),
+            &heard(&mut relay, "a")[0]
+        ));
+    }
+}
+
+// spec: native/session_launch_ack.1, native/session_launch_ack.3
+#[test]
+fn a_launched_session_comes_up_for_all_and_is_no_longer_pending() {
+    let mut relay = greeted(&[]);
+    relay.machine_up();
+    relay.text("b", &hello(&[]));
+    heard(&mut relay, "b");
+    relay.text(
+        "a",
+        r#"{"type":"launch_session","protocol_version":1,"request_id":"l","agent_type":"demo"}"#,
+    );
+    relay.launched("l", "sess_new");
+    relay.session_up("sess_new", "demo");
+    let told: Vec<_> = heard(&mut relay, "b").iter().map(|f| f["type"].to_string()).collect();
+    assert_eq!(told, ["\"session_up\""]);
+    relay.text("a2", &hello(&[]));
+    assert_eq!(heard(&mut relay, "a2")[0]["pending_launches"], json!([]));
+}
+
+/// A blind relay passes on what it cannot read, and gives plain peers an empty text.
+#[test]
+fn sealed_content_crosses_unread() {
+    let mut relay = greeted(&["queue"]);
+    relay.text("b", &hello(&[]));
+    heard(&mut relay, "b");
+    let sealed = json!({"key": "k1", "nonce": "bm9uY2U=", "body": "Ym9keQ=="});
+    let send = json!({"type": "send_message", "protocol_version": 1, "session_id": "sess_1",
+        "client_message_id": "m", "sealed": sealed, "created_at": "2026-03-19T10:16:30.000Z"});
+    relay.text("a", &send.to_string());
+    let id = "m".into();
+    relay.report("sess_1", domain::session::Report::SendDelivered { id, attempt: None, run: None });
+    let full: Vec<_> = heard(&mut relay, "a");
+    let told = full.iter().find(|frame| frame["type"] == "message_event").unwrap();
+    assert!(covers(&json!({"message": {"sealed": sealed, "content": ""}}), told), "{told}");
+    let plain = heard(&mut relay, "b");
+    let told = plain.iter().find(|frame| frame["type"] == "message_event").unwrap();
+    assert!(covers(&json!({"message": {"sealed": null, "content": ""}}), told), "{told}");
+}

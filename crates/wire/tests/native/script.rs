@@ -127,6 +127,8 @@ fn report_of<'a>(verb: &str, next: &mut impl FnMut() -> &'a str) -> Report {
             Report::SendFailed { id, attempt: None, failure }
         }
         "said" => said(next()),
+        "typed" => said_by(Author::User, next()),
+        "still" => Report::Resumed { prompts: vec![next().into()], run: None },
         "asked" => Report::Asked(prompt(next(), next().parse().ok())),
         "gone" => Report::PromptGone(next().into()),
         "ok" => Report::ControlResult { request: next().into(), failure: None },
@@ -172,9 +174,13 @@ fn report_of<'a>(verb: &str, next: &mut impl FnMut() -> &'a str) -> Report {
 }
 
 pub(crate) fn said(id: &str) -> Report {
+    said_by(Author::Assistant, id)
+}
+
+fn said_by(author: Author, id: &str) -> Report {
     let message = Message {
         id: id.into(),
-        author: Author::Assistant,
+        author,
         parts: Content::Open(vec![Part::Text(format!("words of {id}"))]),
         created_at: crate::relay::START,
         run: None,

@@ -77,7 +77,7 @@ fn launches_are_told_to_who_asked_also_later() {
 
 // spec: native/credentials.2, native/credentials.3, native/credentials.4, native/limits.3
 // spec: native/limits.4, native/limits.5, native/launch_session.1, native/close_session.1
-// spec: native/relay_routing_rules.1
+// spec: native/relay_routing_rules.1, native/error_codes.2
 #[test]
 fn who_may_not_is_told_so() {
     run(transcript!("doors"));
@@ -96,4 +96,19 @@ fn history_joins_what_is_live_without_gap_and_without_repeat() {
 #[test]
 fn the_queue_is_told_to_those_who_named_it() {
     run(transcript!("queue"));
+}
+
+// spec: native/delivery_state.2, native/delivery_state.4, native/delivery_state.6
+// spec: native/delivery_state.7, native/message_identifiers.2, native/send_message.7
+// spec: native/send_message.8, native/proxy_send_result.2, native/message_event.3
+#[test]
+fn sends_wait_for_their_machine_and_for_their_turn() {
+    run(transcript!("waiting"));
+}
+
+// spec: native/permission_prompt_relay_behavior.3, native/permission_prompt_relay_behavior.7
+// spec: native/permission_prompt_relay_behavior.8, native/permission_prompt.4
+#[test]
+fn prompts_outlive_the_absence_of_their_machine() {
+    run(transcript!("away"));
 }
