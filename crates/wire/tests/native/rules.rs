@@ -338,6 +338,7 @@ fn a_launched_session_comes_up_for_all_and_is_no_longer_pending() {
     assert_eq!(heard(&mut relay, "a2")[0]["pending_launches"], json!([]));
 }
 
+// spec: native/extensions.9
 /// A blind relay passes on what it cannot read, and gives plain peers an empty text.
 #[test]
 fn sealed_content_crosses_unread() {

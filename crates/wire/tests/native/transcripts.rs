@@ -92,7 +92,8 @@ fn history_joins_what_is_live_without_gap_and_without_repeat() {
     run(transcript!("history"));
 }
 
-// spec: native/extensions.2, native/message_identifiers.6, native/history_delta.2
+// spec: native/extensions.2, native/extensions.7, native/extensions.8
+// spec: native/message_identifiers.6, native/history_delta.2
 #[test]
 fn the_queue_is_told_to_those_who_named_it() {
     run(transcript!("queue"));
