@@ -63,6 +63,40 @@ fn a_long_history_comes_in_pages_of_five_hundred() {
     }
 }
 
+/// Long messages make short pages, for whoever takes frames of a few megabytes only.
+#[test]
+fn a_heavy_history_comes_in_frames_of_about_a_megabyte() {
+    let mut relay = greeted(&["paging"]);
+    for n in 0..40 {
+        let mut report = said(&format!("x{n}"));
+        if let domain::session::Report::Message { message, .. } = &mut report {
+            message.parts = Content::Open(vec![domain::content::Part::Text("y".repeat(100_000))]);
+        }
+        relay.report("sess_1", report);
+    }
+    heard(&mut relay, "a");
+    for (after, first) in [(Some(1), "history_delta"), (None, "history_snapshot")] {
+        let ask = json!({"type": "history_request", "protocol_version": 1, "session_id": "sess_1",
+            "after_sequence": after});
+        relay.text("a", &ask.to_string());
+        let pages = heard(&mut relay, "a");
+        assert_eq!(pages[0]["type"], first);
+        assert_eq!(pages.len(), 4);
+        assert!(pages.iter().all(|page| page.to_string().len() < 1_300_000));
+        for pair in pages.windows(2) {
+            assert_eq!(pair[0]["last_sequence"], pair[1]["from_sequence"]);
+            assert_eq!(pair[0]["has_more"], true);
+        }
+        assert_eq!(pages[3]["last_sequence"], 41);
+        assert_eq!(pages[3]["has_more"], false);
+        let told: usize = pages
+            .iter()
+            .map(|p| p["events"].as_array().or(p["messages"].as_array()).unwrap().len())
+            .sum();
+        assert_eq!(told, 40);
+    }
+}
+
 // spec: native/limits.2
 #[test]
 fn content_at_the_limit_is_taken_and_over_it_is_not() {
