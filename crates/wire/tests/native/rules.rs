@@ -197,9 +197,19 @@ fn who_missed_words_in_the_making_gets_them_from_the_start() {
     let (session, drafts) = ("sess_1".into(), vec![delta(0, "hello")]);
     let stale = machine.on_drafts(&session, Sequence(0), drafts.clone());
     assert!(matches!(stale.as_slice(), [Output::Drafts(_)]), "as of another event: asked again");
+    assert!(machine.on_drafts(&session, Sequence(2), drafts.clone()).is_empty(), "not told yet");
     let outputs = machine.on_drafts(&session, Sequence(1), drafts);
     relay.carry_out("a", outputs);
     assert_eq!(heard(&mut relay, "a")[0]["content"], "hello");
+    relay.report("sess_1", said("x1"));
+    let next = relay.ledger("sess_1")[1].clone();
+    let again = relay.clients.get_mut("a").unwrap().machine.on_event(
+        &session,
+        &next,
+        &Cache::default(),
+        relay.now,
+    );
+    assert!(again.is_empty(), "it was told, and the drafts were asked for once: {again:?}");
 }
 
 // spec: native/extensions.2, native/extensions.6
