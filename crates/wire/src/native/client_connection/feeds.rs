@@ -80,8 +80,12 @@ impl ClientConnection {
         feed.known = feed.known.max(recorded.sequence);
         match shown {
             Live::Show => {
+                let wants_drafts = std::mem::take(&mut feed.wants_drafts);
                 let mut outputs = vec![];
                 self.show(session, recorded, Some(cache), &mut outputs);
+                if wants_drafts && self.hears_passing(session) {
+                    outputs.push(Output::Drafts(session.clone()));
+                }
                 outputs
             }
             // An earlier read failed: this is the time to try again.
@@ -123,11 +127,12 @@ impl ClientConnection {
             return vec![];
         }
         let Some(feed) = self.feeds.get_mut(session) else { return vec![] };
-        if feed.is_reading() || feed.tail.is_behind() {
+        // Ahead of the events that were told: asked for again when those are.
+        if feed.is_reading() || feed.tail.is_behind() || feed.tail.cursor() < after {
             feed.wants_drafts = true;
             return vec![];
         }
-        if feed.tail.cursor() != after {
+        if feed.tail.cursor() > after {
             // A message may have ended meanwhile: ask how it stands now.
             return vec![Output::Drafts(session.clone())];
         }

@@ -92,16 +92,19 @@ impl ClientConnection {
         let mut outputs = vec![self.ack(self.greeting(welcome), now)];
         outputs.push(self.snapshot(&welcome.sessions, now));
         outputs.extend(self.on_launches(&welcome.launches, now));
+        let resume = std::mem::take(&mut self.resume);
         for listing in &welcome.sessions {
+            let resumes = resume.iter().any(|at| at.session_id == listing.id);
             let feed = self.feeds.entry(listing.id.clone()).or_default();
             // What went by since hello is known by its number alone.
             feed.start(listing.head);
-            if feed.tail.is_behind() {
+            // A session that is resumed is read from the client's own cursor.
+            if feed.tail.is_behind() && !resumes {
                 outputs.push(self.begin(&listing.id, Purpose::CatchUp, listing.head));
             }
             outputs.extend(self.drafts_of(listing));
         }
-        for at in std::mem::take(&mut self.resume) {
+        for at in resume {
             outputs.extend(self.ask(&at.session_id, Purpose::Delta(None), at.last_sequence, now));
         }
         for (envelope, frame) in std::mem::take(&mut self.early) {

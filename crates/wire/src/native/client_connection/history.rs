@@ -5,8 +5,9 @@
 //! where the answer ends.
 
 use bytes::Bytes;
+use domain::content;
 use domain::session::{Event, Recorded, controls, transcript};
-use domain::{FailureCode, RequestId, Sequence, SessionId, Tail, Timestamp};
+use domain::{Content, FailureCode, RequestId, Sequence, SessionId, Tail, Timestamp};
 use serde::Serialize;
 
 use super::{ClientConnection, Denied, Feature, Output, PageOf, Purpose, ReadJob, error};
@@ -17,6 +18,8 @@ use crate::native::shapes::{Envelope, Message, Time, VERSION};
 
 /// Events in one page.
 pub const PAGE_EVENTS_MAX: usize = 500;
+/// Bytes of one page, roughly: the event that goes beyond is its last, and another page follows.
+pub const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Requests for the history of one session that may wait for each other. More are answered
 /// `rate_limited`.
 pub const ASKS_MAX: usize = 16;
@@ -26,6 +29,16 @@ pub const ASKS_MAX: usize = 16;
 pub(super) struct Ask {
     purpose: Purpose,
     after: Sequence,
+}
+
+/// What the frames of one page have in common.
+#[derive(Clone, Copy)]
+struct Page<'a> {
+    job: &'a ReadJob,
+    request: Option<&'a RequestId>,
+    last: Sequence,
+    has_more: bool,
+    now: Timestamp,
 }
 
 impl ClientConnection {
@@ -146,12 +159,21 @@ impl ClientConnection {
                 }
             }
             Purpose::Delta(request) => {
-                let frame = self.delta(job, request.as_ref(), events, last, has_more, now);
-                outputs.push(Output::Send(frame));
+                let page = Page { job, request: request.as_ref(), last, has_more, now };
+                self.deltas(&page, job.after, events, &mut outputs);
                 outputs.extend(self.settled_in(&job.session, events));
             }
             Purpose::Snapshot(request) => {
-                outputs.push(self.snapshot_of(job, request.as_ref(), events, last, has_more, now));
+                let page = Page { job, request: request.as_ref(), last, has_more, now };
+                let (first, rest) = events.split_at(first_page(events));
+                if rest.is_empty() {
+                    outputs.push(self.snapshot_of(&page, first));
+                } else {
+                    let end = first.last().map_or(job.after, |recorded| recorded.sequence);
+                    let page_of_first = Page { last: end, has_more: true, ..page };
+                    outputs.push(self.snapshot_of(&page_of_first, first));
+                    self.deltas(&page, end, rest, &mut outputs);
+                }
                 outputs.extend(self.settled_in(&job.session, events));
             }
         }
@@ -177,16 +199,52 @@ impl ClientConnection {
         drafts.then(|| Output::Drafts(session.clone())).into_iter().collect()
     }
 
-    /// `history_delta`. The events are put together as bytes: each is a frame already.
-    fn delta(
+    /// One `history_delta`, or as many as the bytes need.
+    fn deltas(
         &self,
-        job: &ReadJob,
-        request_id: Option<&RequestId>,
+        page: &Page<'_>,
+        after: Sequence,
         events: &[Recorded],
-        last_sequence: Sequence,
-        has_more: bool,
-        now: Timestamp,
-    ) -> Bytes {
+        outputs: &mut Vec<Output>,
+    ) {
+        let (mut from, mut rest) = (after, events);
+        loop {
+            let (bytes, taken) = self.pack(&page.job.session, rest);
+            let (told, later) = rest.split_at(taken);
+            let end = told.last().filter(|_| !later.is_empty());
+            let last = end.map_or(page.last, |recorded| recorded.sequence);
+            let has_more = page.has_more || !later.is_empty();
+            let page = Page { last, has_more, ..*page };
+            outputs.push(Output::Send(self.delta(&page, from, &bytes)));
+            if later.is_empty() {
+                return;
+            }
+            (from, rest) = (last, later);
+        }
+    }
+
+    /// Events as the entries of a JSON list, up to the bound, and how many of them.
+    fn pack(&self, session: &SessionId, events: &[Recorded]) -> (Vec<u8>, usize) {
+        let (mut list, queue) = (vec![], self.has(Feature::Queue));
+        for (index, recorded) in events.iter().enumerate() {
+            if list.len() > PAGE_BYTES_MAX {
+                return (list, index);
+            }
+            let Some(form) = self.features.form_of(&recorded.event) else { continue };
+            let event = encode_event(session, recorded, form);
+            let change = if queue { encode_queue(session, recorded) } else { None };
+            for bytes in event.into_iter().chain(change) {
+                if !list.is_empty() {
+                    list.push(b',');
+                }
+                list.extend_from_slice(&bytes);
+            }
+        }
+        (list, events.len())
+    }
+
+    /// `history_delta`. The events are put in as bytes: each is a frame already.
+    fn delta(&self, page: &Page<'_>, from_sequence: Sequence, events: &[u8]) -> Bytes {
         #[derive(Serialize)]
         struct Head<'a> {
             #[serde(rename = "type")]
@@ -204,42 +262,24 @@ impl ClientConnection {
         let head = Head {
             kind: "history_delta",
             protocol_version: VERSION,
-            request_id,
-            session_id: &job.session,
-            server_ts: now.into(),
-            from_sequence: job.after,
-            last_sequence,
-            has_more: self.has(Feature::Paging).then_some(has_more),
+            request_id: page.request,
+            session_id: &page.job.session,
+            server_ts: page.now.into(),
+            from_sequence,
+            last_sequence: page.last,
+            has_more: self.has(Feature::Paging).then_some(page.has_more),
         };
         let mut frame = serde_json::to_vec(&head).unwrap_or_default();
+        // The list goes in before the closing brace.
         frame.pop();
+        frame.reserve_exact(events.len() + 16);
         frame.extend_from_slice(b",\"events\":[");
-        let queue = self.has(Feature::Queue);
-        let mut first = true;
-        for recorded in events {
-            let Some(form) = self.features.form_of(&recorded.event) else { continue };
-            let event = encode_event(&job.session, recorded, form);
-            let change = if queue { encode_queue(&job.session, recorded) } else { None };
-            for bytes in event.into_iter().chain(change) {
-                if !std::mem::take(&mut first) {
-                    frame.push(b',');
-                }
-                frame.extend_from_slice(&bytes);
-            }
-        }
+        frame.extend_from_slice(events);
         frame.extend_from_slice(b"]}");
         frame.into()
     }
 
-    fn snapshot_of(
-        &self,
-        job: &ReadJob,
-        request: Option<&RequestId>,
-        events: &[Recorded],
-        last_sequence: Sequence,
-        has_more: bool,
-        now: Timestamp,
-    ) -> Output {
+    fn snapshot_of(&self, page: &Page<'_>, events: &[Recorded]) -> Output {
         let messages = events.iter().filter_map(|recorded| match &recorded.event {
             Event::Transcript(transcript::Event::Message(message)) => {
                 let message = match self.features.form() {
@@ -264,12 +304,13 @@ impl ClientConnection {
             | Event::Config(_)
             | Event::Status(_) => None,
         });
-        let has_more = self.has(Feature::Paging).then_some(has_more);
+        let has_more = self.has(Feature::Paging).then_some(page.has_more);
+        let last_sequence = page.last;
         let body = HistorySnapshot { last_sequence, messages: messages.collect(), has_more };
         let envelope = Envelope {
-            request_id: request.cloned(),
-            session_id: Some(job.session.clone()),
-            server_ts: Some(now.into()),
+            request_id: page.request.cloned(),
+            session_id: Some(page.job.session.clone()),
+            server_ts: Some(page.now.into()),
             ..Envelope::new("")
         };
         Output::Send(RelayFrame::HistorySnapshot(body).encode(envelope))
@@ -284,6 +325,32 @@ impl ClientConnection {
             }
         }
         outputs
+    }
+}
+
+/// How many of these events fit into a snapshot.
+fn first_page(events: &[Recorded]) -> usize {
+    let mut bytes = 0;
+    let too_many = events.iter().position(|recorded| {
+        let is_full = bytes > PAGE_BYTES_MAX;
+        if let Event::Transcript(transcript::Event::Message(message)) = &recorded.event {
+            bytes += message_bytes(message);
+        }
+        is_full
+    });
+    too_many.unwrap_or(events.len())
+}
+
+fn message_bytes(message: &content::Message) -> usize {
+    match &message.parts {
+        Content::Sealed(sealed) => sealed.body.len(),
+        Content::Open(parts) => {
+            let bytes = parts.iter().map(|part| match part {
+                content::Part::Text(text) | content::Part::Thinking(text) => text.len(),
+                content::Part::Image(_) | content::Part::File(_) | content::Part::ToolCall(_) => 0,
+            });
+            bytes.sum()
+        }
     }
 }
 
