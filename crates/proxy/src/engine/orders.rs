@@ -64,7 +64,7 @@ impl Engine {
             }
             return;
         }
-        let refusal = if !self.book.sessions.contains_key(attempt.session) {
+        let refusal = if !self.book.sessions.contains_key(&attempt.session) {
             Some(Failure::new(SESSION_NOT_CONNECTED, "The session is not on this machine any more"))
         } else if self.book.inbox.is_full() {
             Some(Failure::new("send_rejected", "Too many messages are on their way here"))
