@@ -170,7 +170,10 @@ impl Fleet {
             }
             Command::Launched { connection, request, session } => {
                 let label = self.machines.of(connection).ok_or(Refusal::NotThisProxy)?;
-                launch(self.launches.launched(request, label, session)).collect()
+                let settled = self.launches.launched(request, label, session);
+                let registered = self.launches.get(request).filter(|_| settled.is_some());
+                let registered = registered.and_then(|l| self.machines.register(session, l));
+                launch(settled).chain(registered.map(Event::Machine)).collect()
             }
             Command::LaunchFailed { connection, request, failure } => {
                 let label = self.machines.of(connection).ok_or(Refusal::NotThisProxy)?;

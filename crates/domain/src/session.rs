@@ -18,7 +18,7 @@ pub mod runs;
 pub mod status;
 pub mod transcript;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -234,20 +234,40 @@ impl Session {
 
     /// What the proxy must still be told, in the order to tell it.
     pub fn owed(&self) -> Vec<Order> {
-        let answers = self.prompts.owed().map(|owed| Order::Answer {
-            request: owed.request.clone(),
-            prompt: owed.prompt.id.clone(),
-            choice: owed.choice.clone(),
-            by_person: owed.by_person,
-            detail: owed.detail.clone(),
-        });
-        let controls = self.controls.owed().map(|(request, control)| Order::Control {
-            request: request.clone(),
-            control: control.clone(),
-        });
-        let sends = self.sends.owed().into_iter();
-        let sends = sends.map(|(attempt, send)| Order::Deliver { send: send.clone(), attempt });
-        answers.chain(controls).chain(sends).collect()
+        self.owed_beyond(&BTreeSet::new()).1
+    }
+
+    /// The keys of everything owed, and of that what is not among `told`.
+    pub fn owed_beyond(&self, told: &BTreeSet<OrderKey>) -> (BTreeSet<OrderKey>, Vec<Order>) {
+        let (mut keys, mut new) = (BTreeSet::new(), vec![]);
+        let mut owe = |key: OrderKey, order: &dyn Fn() -> Order| {
+            if !told.contains(&key) {
+                new.push(order());
+            }
+            keys.insert(key);
+        };
+        for owed in self.prompts.owed() {
+            owe(OrderKey::Request(owed.request.clone()), &|| Order::Answer {
+                request: owed.request.clone(),
+                prompt: owed.prompt.id.clone(),
+                choice: owed.choice.clone(),
+                by_person: owed.by_person,
+                detail: owed.detail.clone(),
+            });
+        }
+        for (request, control) in self.controls.owed() {
+            owe(OrderKey::Request(request.clone()), &|| Order::Control {
+                request: request.clone(),
+                control: control.clone(),
+            });
+        }
+        for (attempt, send) in self.sends.owed() {
+            owe(OrderKey::Deliver(send.id.clone(), attempt), &|| Order::Deliver {
+                send: send.clone(),
+                attempt,
+            });
+        }
+        (keys, new)
     }
 
     /// When to say [`Change::Tick`] next.

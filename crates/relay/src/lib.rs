@@ -1,1 +1,24 @@
-//! relay
+//! The relay: owner tasks, the commit loop and the gates, on top of `domain`, `store` and `wire`.
+//!
+//! **Invariant**: nothing leaves an owner before its commit. **Invariant**: nobody waits for a
+//! watcher.
+//!
+//! Not here: sockets, HTTP and credentials (`server`), what commands lead to (`domain`).
+
+pub mod books;
+mod directory;
+mod fleet_owner;
+pub mod gate;
+pub mod hub;
+pub mod metrics;
+mod owner;
+pub mod ports;
+mod relay;
+pub mod routes;
+mod tasks;
+
+pub use books::{Books, EventPage};
+pub use directory::Directory;
+pub use owner::Joined;
+pub use relay::{Policies, Relay};
+pub use tasks::Tasks;

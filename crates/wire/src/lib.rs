@@ -5,4 +5,7 @@
 //!
 //! Not here: sockets (`server`), what a command leads to (`domain`), who carries it out (`relay`).
 
+pub mod dialect;
 pub mod native;
+
+pub use dialect::{Opening, sniff};

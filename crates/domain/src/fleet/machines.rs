@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Claim, LaunchWish};
+use super::{Claim, Launch, LaunchWish};
 use crate::session::status::Via;
 use crate::{
     AgentType, ConnectionId, MachineLabel, Refusal, SessionId, TargetSignature, Timestamp,
@@ -121,6 +121,19 @@ impl Machines {
             (!known).then(|| Event::Registered { session: session.clone(), registered })
         });
         Ok(accepted.collect())
+    }
+
+    /// A launched session belongs to its machine, even before that machine names it.
+    pub fn register(&self, session: &SessionId, launch: &Launch) -> Option<Event> {
+        let registered = Registered {
+            machine: launch.machine.clone(),
+            agent: launch.agent.clone(),
+            signature: None,
+            workspace_path: launch.workspace_path.clone(),
+        };
+        let session = session.clone();
+        let unknown = !self.sessions.contains_key(&session);
+        unknown.then_some(Event::Registered { session, registered })
     }
 
     /// A session is over.

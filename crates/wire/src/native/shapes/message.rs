@@ -146,6 +146,24 @@ impl<'a> From<&'a content::Part> for Part<'a> {
     }
 }
 
+impl Part<'_> {
+    /// The same, holding its words itself.
+    pub fn into_owned(self) -> Part<'static> {
+        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        match self {
+            Self::Text { text } => Part::Text { text: own(text) },
+            Self::Thinking { text } => Part::Thinking { text: own(text) },
+            Self::Image { attachment_id, name, media_type } => {
+                Part::Image { attachment_id, name: own(name), media_type: media_type.map(own) }
+            }
+            Self::File { attachment_id, name, media_type } => {
+                Part::File { attachment_id, name: own(name), media_type: media_type.map(own) }
+            }
+            Self::ToolCall { tool_call_id } => Part::ToolCall { tool_call_id },
+        }
+    }
+}
+
 impl From<Part<'_>> for content::Part {
     fn from(part: Part<'_>) -> Self {
         let file = |id, name: Cow<'_, str>, media_type: Option<Cow<'_, str>>| content::Attachment {
@@ -222,6 +240,21 @@ impl<'a> Message<'a> {
         };
         let (run_id, parent_tool_call_id) = (message.run.clone(), message.parent.clone());
         Self { parts, sealed, run_id, parent_tool_call_id, ..Self::plain(message) }
+    }
+
+    /// The same, holding its words itself.
+    pub fn into_owned(self) -> Message<'static> {
+        let parts = self.parts.map(|parts| parts.into_iter().map(Part::into_owned).collect());
+        Message {
+            message_id: self.message_id,
+            role: self.role,
+            content: Cow::Owned(self.content.into_owned()),
+            created_at: self.created_at,
+            parts,
+            sealed: self.sealed,
+            run_id: self.run_id,
+            parent_tool_call_id: self.parent_tool_call_id,
+        }
     }
 
     /// The message under this id, written `now` where its writer does not say. It has no digest.

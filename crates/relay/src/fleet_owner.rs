@@ -1,0 +1,249 @@
+//! The owner of the fleet: the only task that decides about machines and launches.
+//!
+//! The fleet changes rarely, so each command is committed before the next is taken.
+//!
+//! Not here: what commands lead to (`domain`), sessions (`owner`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::fleet::{self, Claim, Command, Fleet, Launch, Named, Policy};
+use domain::session::status::Via;
+use domain::{ClientKey, ConnectionId, Sequence, SessionId};
+use store::{Append, Entry, Epoch, Snapshot};
+use tokio::sync::{mpsc, oneshot};
+use wire::native::Denied;
+
+use crate::books::{Books, EventsAsked};
+use crate::hub::{Hub, Live};
+use crate::owner::NAP_MS_MAX;
+use crate::ports::Clock;
+use crate::routes::{Errand, Routes};
+use crate::tasks::Tasks;
+
+const INBOX_MAX: usize = 1_024;
+const SNAPSHOT_EVERY_EVENTS: u64 = 256;
+const CLOSE_TAKEN_OVER: u16 = 4090;
+
+/// Something for the fleet's owner.
+pub(crate) enum Input {
+    /// Decide this.
+    Command(Command, oneshot::Sender<Result<Vec<Arc<fleet::Recorded>>, Denied>>),
+    /// A proxy names its sessions.
+    Name(ConnectionId, Vec<Named>, oneshot::Sender<Result<Claim, Denied>>),
+    /// A launch came to something; tells what is known about the session.
+    Launched {
+        connection: ConnectionId,
+        request: domain::RequestId,
+        session: SessionId,
+        reply: oneshot::Sender<Result<Option<Launch>, Denied>>,
+    },
+    /// What is on its way or held for a client.
+    Launches(ClientKey, oneshot::Sender<Vec<Launch>>),
+    /// The whole state, for lists of machines.
+    Look(oneshot::Sender<Fleet>),
+}
+
+pub(crate) struct FleetOwner {
+    pub books: Books,
+    pub hub: Hub,
+    pub routes: Arc<Routes>,
+    pub clock: Arc<dyn Clock>,
+    pub policy: Policy,
+    pub loaded: Option<(Fleet, Epoch, Sequence)>,
+}
+
+impl FleetOwner {
+    pub(crate) fn spawn(self, tasks: &Tasks) -> mpsc::Sender<Input> {
+        let (sender, inbox) = mpsc::channel(INBOX_MAX);
+        tasks.spawn("fleet", self.run(inbox));
+        sender
+    }
+
+    async fn run(mut self, mut inbox: mpsc::Receiver<Input>) {
+        loop {
+            let nap = self.nap();
+            tokio::select! {
+                biased;
+                input = inbox.recv() => match input {
+                    Some(input) => self.take(input).await,
+                    None => return,
+                },
+                () = tokio::time::sleep(nap) => {
+                    let _ = self.perform(&Command::Tick).await;
+                }
+            }
+        }
+    }
+
+    fn nap(&self) -> Duration {
+        let now = self.clock.now();
+        let deadline = self.loaded.as_ref().and_then(|(fleet, ..)| fleet.deadline(self.policy));
+        Duration::from_millis(deadline.map_or(NAP_MS_MAX, |at| at.ms_since(now).min(NAP_MS_MAX)))
+    }
+
+    async fn take(&mut self, input: Input) {
+        match input {
+            Input::Command(command, reply) => {
+                let _ = reply.send(self.perform(&command).await);
+            }
+            Input::Name(connection, named, reply) => {
+                let _ = reply.send(self.name(connection, named).await);
+            }
+            Input::Launched { connection, request, session, reply } => {
+                let _ = reply.send(self.launched(connection, request, session).await);
+            }
+            Input::Launches(client, reply) => {
+                let launches = match self.fleet().await {
+                    Ok(fleet) => fleet.launches().of(&client).cloned().collect(),
+                    Err(_) => vec![],
+                };
+                let _ = reply.send(launches);
+            }
+            Input::Look(reply) => {
+                if let Ok(fleet) = self.fleet().await {
+                    let _ = reply.send(fleet.clone());
+                }
+            }
+        }
+    }
+
+    async fn name(&mut self, by: ConnectionId, named: Vec<Named>) -> Result<Claim, Denied> {
+        let claim = self.fleet().await?.claim(&by, named).map_err(Denied::Refused)?;
+        self.perform(&Command::Named { connection: by, claim: claim.clone() }).await?;
+        Ok(claim)
+    }
+
+    /// The launch, if its session was not named by the proxy before.
+    async fn launched(
+        &mut self,
+        connection: ConnectionId,
+        request: domain::RequestId,
+        session: SessionId,
+    ) -> Result<Option<Launch>, Denied> {
+        let fleet = self.fleet().await?;
+        let unnamed = fleet.machines().registered(&session).is_none();
+        let launch = fleet.launches().get(&request).filter(|_| unnamed).cloned();
+        self.perform(&Command::Launched { connection, request, session }).await?;
+        Ok(launch)
+    }
+
+    /// Decides, commits, then lets the consequences leave.
+    async fn perform(&mut self, command: &Command) -> Result<Vec<Arc<fleet::Recorded>>, Denied> {
+        let (now, policy) = (self.clock.now(), self.policy);
+        let before = self.fleet().await?;
+        let mut taken_over = None;
+        if let Command::Connected { machine, via, .. } = command {
+            let older = before.machines().via(machine).cloned();
+            taken_over = older.filter(|older| older.connection != via.connection);
+        }
+        let Some((fleet, epoch, snapshot_at)) = self.loaded.as_mut() else { return Ok(vec![]) };
+        let events = fleet.perform(command, policy, now).map_err(Denied::Refused)?;
+        if !events.is_empty() {
+            let append = append(fleet, *epoch, snapshot_at, &events);
+            self.commit(append).await?;
+        }
+        self.tell(taken_over.as_ref(), &events);
+        let events: Vec<_> = events.into_iter().map(Arc::new).collect();
+        for event in &events {
+            self.hub.publish(Live::Fleet(event.clone()));
+        }
+        Ok(events)
+    }
+
+    async fn commit(&mut self, append: Append) -> Result<(), Denied> {
+        let (reply, mut answer) = mpsc::unbounded_channel();
+        self.books.append(append, (reply, 0));
+        match answer.recv().await {
+            Some((_, Ok(()))) => Ok(()),
+            Some((_, Err(lost))) => {
+                tracing::error!(%lost, "the fleet's events could not be recorded");
+                self.loaded = None;
+                Err(Denied::Failed(lost.to_string()))
+            }
+            None => Err(Denied::Failed("the relay is going down".to_owned())),
+        }
+    }
+
+    /// Launches leave for their machine; a connection that was taken over is closed.
+    fn tell(&self, taken_over: Option<&Via>, events: &[fleet::Recorded]) {
+        if let Some(older) = taken_over {
+            let reason = "a newer connection of the same machine took over";
+            self.routes.kick(&older.connection, CLOSE_TAKEN_OVER, reason);
+        }
+        let Some((fleet, ..)) = &self.loaded else { return };
+        for event in events {
+            match &event.event {
+                fleet::Event::Launch(fleet::launches::Event::Requested(launch)) => {
+                    self.send_launch(&launch.via, launch);
+                }
+                fleet::Event::Machine(fleet::machines::Event::Connected { via, .. }) => {
+                    for launch in fleet.owed(via) {
+                        self.send_launch(via, launch);
+                    }
+                }
+                fleet::Event::Launch(_) | fleet::Event::Machine(_) => {}
+            }
+        }
+    }
+
+    fn send_launch(&self, via: &Via, launch: &Launch) {
+        if let Some(route) = self.routes.to(&via.connection) {
+            route.send(Errand::Launch(Box::new(launch.clone())));
+        }
+    }
+
+    async fn fleet(&mut self) -> Result<&mut Fleet, Denied> {
+        if self.loaded.is_none() {
+            let loaded = load(&self.books).await;
+            self.loaded = Some(loaded.map_err(|fault| Denied::Failed(fault.to_string()))?);
+        }
+        match self.loaded.as_mut() {
+            Some((fleet, ..)) => Ok(fleet),
+            None => Err(Denied::Failed("the fleet could not be read".to_owned())),
+        }
+    }
+}
+
+fn append(
+    fleet: &Fleet,
+    epoch: Epoch,
+    snapshot_at: &mut Sequence,
+    events: &[fleet::Recorded],
+) -> Append {
+    let mut append = Append::new(fleet::FLEET_STREAM.into(), epoch);
+    let entry = |recorded: &fleet::Recorded| Entry {
+        sequence: recorded.sequence,
+        at: recorded.at,
+        body: store::codec::encode_fleet_event(recorded),
+    };
+    append.entries = events.iter().map(entry).collect();
+    if fleet.head().0 - snapshot_at.0 >= SNAPSHOT_EVERY_EVENTS {
+        let body = store::codec::encode_fleet(fleet);
+        append.snapshot = Some(Snapshot { sequence: fleet.head(), body });
+        *snapshot_at = fleet.head();
+    }
+    append
+}
+
+pub(crate) async fn load(books: &Books) -> Result<(Fleet, Epoch, Sequence), store::Fault> {
+    let stream: SessionId = fleet::FLEET_STREAM.into();
+    let lease = books.acquire(&stream).await?;
+    let (mut fleet, snapshot_at) = match &lease.snapshot {
+        Some(snapshot) => (store::codec::decode_fleet(&snapshot.body)?, snapshot.sequence),
+        None => (Fleet::default(), Sequence(0)),
+    };
+    while fleet.head() < lease.head {
+        let (after, upto) = (fleet.head(), Some(lease.head));
+        let ask = EventsAsked { stream: stream.clone(), after, upto, limit: 4_096 };
+        let page = books.raw(ask).await?;
+        if page.entries.is_empty() {
+            let detail = format!("events after {} are missing", fleet.head());
+            return Err(store::Fault::Corrupt { stream: Some(stream), detail });
+        }
+        for entry in &page.entries {
+            fleet.apply(&store::codec::decode_fleet_event(&entry.body)?);
+        }
+    }
+    Ok((fleet, lease.epoch, snapshot_at))
+}

@@ -1,0 +1,313 @@
+//! The gate of a native client.
+//!
+//! Not here: rate limits (`throttle`), what frames mean (`wire::native`).
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use domain::session::{Command, Wish};
+use domain::{ClientKey, Principal, SessionId, fleet};
+use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
+use tokio::sync::mpsc;
+use tokio::time::Sleep;
+use wire::native::{Asked, ClientConnection, Denied, Limits, Output, PageOf, ReadJob, Welcome};
+
+use super::throttle::ClientThrottle;
+use super::{Incoming, Throttles, Transport, close};
+use crate::Relay;
+use crate::books::EventPage;
+use crate::hub::Live;
+use crate::metrics::Held;
+use crate::owner::{Joined, Reply};
+use crate::routes::Kick;
+
+/// Live events that are taken before what they led to is written.
+const LIVE_BATCH_MAX: usize = 512;
+
+/// What a client's gate needs.
+#[derive(Clone)]
+pub struct ClientGate {
+    /// The relay.
+    pub relay: Relay,
+    /// Rate limits, shared by all gates.
+    pub throttles: Throttles,
+    /// Limits and times.
+    pub limits: Limits,
+    /// Ends the connection from outside.
+    pub kick: Arc<Kick>,
+}
+
+/// Something that was asked for comes back.
+enum Returned {
+    Welcome(Box<Welcome>),
+    Denied(Asked, Denied),
+    Page(ReadJob, Result<EventPage, Denied>),
+    Drafts(SessionId, Option<Joined>),
+}
+
+struct Gate {
+    relay: Relay,
+    machine: ClientConnection,
+    throttle: ClientThrottle,
+    returns: mpsc::UnboundedSender<Returned>,
+    live: Option<broadcast::Receiver<Live>>,
+    frames: Vec<Bytes>,
+    closing: Option<(u16, &'static str)>,
+}
+
+/// Serves a client until either side ends. `first` is a frame that was read to tell the dialect.
+pub async fn serve_client<T: Transport>(
+    gate: ClientGate,
+    mut transport: T,
+    principal: Option<Principal>,
+    first: Option<Bytes>,
+) {
+    let ClientGate { relay, throttles, limits, kick } = gate;
+    let counted = relay.clone();
+    let _held = Held::new(&counted.metrics().clients);
+    let (returns, mut returned) = mpsc::unbounded_channel();
+    let now = relay.ports().clock.now();
+    let connection = relay.ports().ids.connection();
+    let throttle = throttles.of(key(principal.as_ref()));
+    let machine = ClientConnection::new(connection, principal, limits, now);
+    let (live, frames, closing) = (None, vec![], None);
+    let mut gate = Gate { relay, machine, throttle, returns, live, frames, closing };
+    let mut nap = Box::pin(tokio::time::sleep(gate.until_deadline()));
+    if let Some(first) = first {
+        gate.on_incoming(Incoming::Text(first)).await;
+    }
+    loop {
+        if !gate.frames.is_empty() && transport.send_all(&mut gate.frames).await.is_err() {
+            return;
+        }
+        if let Some((code, reason)) = gate.closing {
+            transport.close(code, reason).await;
+            return;
+        }
+        tokio::select! {
+            biased;
+            asked = kick.asked() => gate.closing = Some(asked),
+            Some(answer) = returned.recv() => {
+                gate.on_returned(answer).await;
+                while let Ok(answer) = returned.try_recv() {
+                    gate.on_returned(answer).await;
+                }
+            }
+            incoming = transport.receive() => {
+                if matches!(incoming, Incoming::Closed) {
+                    return;
+                }
+                gate.on_incoming(incoming).await;
+            }
+            live = next(gate.live.as_mut()) => gate.on_live(live).await,
+            () = nap.as_mut() => gate.on_nap(&mut nap).await,
+        }
+    }
+}
+
+impl Gate {
+    async fn on_incoming(&mut self, incoming: Incoming) {
+        let text = match incoming {
+            Incoming::Text(text) => text,
+            Incoming::Binary => return self.close(close::BINARY, "frames are JSON text"),
+            Incoming::TooLarge => return self.close(close::TOO_LARGE, "the frame is too large"),
+            Incoming::Closed => return,
+        };
+        let Ok(text) = std::str::from_utf8(&text) else {
+            return self.close(close::NOT_JSON, "the frame is not UTF-8");
+        };
+        let now = self.relay.ports().clock.now();
+        let outputs = self.machine.on_text(text, &mut self.throttle, now);
+        self.carry_out(outputs).await;
+    }
+
+    async fn on_returned(&mut self, returned: Returned) {
+        let now = self.relay.ports().clock.now();
+        let outputs = match returned {
+            Returned::Welcome(welcome) => self.machine.on_welcome(&welcome, now),
+            Returned::Denied(asked, denied) => self.machine.on_denied(asked, denied, now),
+            Returned::Page(job, Ok(page)) => {
+                let EventPage { events, head, first_kept, has_more } = page;
+                self.machine.on_page(job, PageOf { events, head, first_kept, has_more }, now)
+            }
+            Returned::Page(job, Err(denied)) => self.machine.on_read_failed(job, denied, now),
+            Returned::Drafts(session, Some(joined)) => {
+                self.machine.on_drafts(&session, joined.head, joined.drafts)
+            }
+            Returned::Drafts(_, None) => vec![],
+        };
+        self.carry_out(outputs).await;
+    }
+
+    async fn on_live(&mut self, first: Result<Live, RecvError>) {
+        let mut next = Some(first);
+        for _ in 0..LIVE_BATCH_MAX {
+            match next.take() {
+                Some(Ok(live)) => self.show(&live).await,
+                Some(Err(RecvError::Lagged(_))) => self.on_lag().await,
+                Some(Err(RecvError::Closed)) => {
+                    return self.close(close::GOING_DOWN, "the relay is going down");
+                }
+                None => return,
+            }
+            next = match self.live.as_mut().map(broadcast::Receiver::try_recv) {
+                Some(Ok(live)) => Some(Ok(live)),
+                Some(Err(TryRecvError::Lagged(missed))) => Some(Err(RecvError::Lagged(missed))),
+                Some(Err(TryRecvError::Empty | TryRecvError::Closed)) | None => None,
+            };
+        }
+        if let Some(Ok(live)) = next {
+            self.show(&live).await;
+        }
+    }
+
+    async fn show(&mut self, live: &Live) {
+        let outputs = match live {
+            Live::Session(event) => {
+                let now = event.recorded.at;
+                self.machine.on_event(&event.session, &event.recorded, &event.native, now)
+            }
+            Live::Fleet(event) => self.machine.on_fleet(event, event.at),
+            Live::Passing(passed) => {
+                self.machine.on_passing(&passed.session, &passed.passing, &passed.native)
+            }
+        };
+        self.carry_out(outputs).await;
+    }
+
+    async fn on_lag(&mut self) {
+        self.relay.metrics().lagged.fetch_add(1, Ordering::Relaxed);
+        let now = self.relay.ports().clock.now();
+        let outputs = self.machine.on_lag(now);
+        self.carry_out(outputs).await;
+    }
+
+    async fn on_nap(&mut self, nap: &mut Pin<Box<Sleep>>) {
+        let now = self.relay.ports().clock.now();
+        let outputs = self.machine.on_tick(now);
+        self.carry_out(outputs).await;
+        nap.as_mut().reset(tokio::time::Instant::now() + self.until_deadline());
+    }
+
+    fn until_deadline(&self) -> Duration {
+        let now = self.relay.ports().clock.now();
+        // A little later than the deadline, never a little earlier; and not far: clocks jump.
+        let ms = self.machine.deadline().ms_since(now).clamp(1, crate::owner::NAP_MS_MAX);
+        Duration::from_millis(ms)
+    }
+
+    fn close(&mut self, code: u16, reason: &'static str) {
+        self.closing = Some((code, reason));
+    }
+
+    async fn carry_out(&mut self, outputs: Vec<Output>) {
+        for output in outputs {
+            match output {
+                Output::Send(frame) => self.frames.push(frame),
+                Output::Close { code, reason } => self.close(code, reason),
+                Output::Join => self.join(),
+                Output::Session { session, wish, asked } => {
+                    self.wish(session, wish, asked).await;
+                }
+                Output::Launch { wish, asked } => self.launch(wish, asked),
+                Output::Read(job) => self.read(job),
+                Output::Drafts(session) => self.drafts(session),
+                Output::Card { session, request } => {
+                    if let Some(listing) = self.relay.directory().get(&session) {
+                        let now = self.relay.ports().clock.now();
+                        let outputs = self.machine.on_card(request, &listing, now);
+                        Box::pin(self.carry_out(outputs)).await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Watches first and looks second, so that nothing falls in between.
+    fn join(&mut self) {
+        self.live = Some(self.relay.watch());
+        let principal = self.machine.principal().cloned();
+        self.throttle.rename(key(principal.as_ref()));
+        let (relay, returns) = (self.relay.clone(), self.returns.clone());
+        let Some(principal) = principal else {
+            let welcome = Welcome { sessions: vec![], launches: vec![] };
+            let _ = returns.send(Returned::Welcome(Box::new(welcome)));
+            self.live = None;
+            return;
+        };
+        self.relay.ports().tasks.spawn("welcome", async move {
+            let launches = relay.launches(&principal.key()).await;
+            let welcome = Welcome { sessions: relay.listings(), launches };
+            let _ = returns.send(Returned::Welcome(Box::new(welcome)));
+        });
+    }
+
+    async fn wish(&mut self, session: SessionId, mut wish: Wish, asked: Asked) {
+        let Some(principal) = self.machine.principal().cloned() else { return };
+        if let Err(denied) = self.check_attachments(&mut wish) {
+            let _ = self.returns.send(Returned::Denied(asked, denied));
+            return;
+        }
+        let returns = self.returns.clone();
+        let reply = Reply::Call(Box::new(move |answer| {
+            if let Err(denied) = answer {
+                let _ = returns.send(Returned::Denied(asked, denied));
+            }
+        }));
+        self.relay.say(&session, Command::Person(principal, wish), reply).await;
+    }
+
+    fn check_attachments(&self, wish: &mut Wish) -> Result<(), Denied> {
+        let Wish::Send { send, .. } = wish else { return Ok(()) };
+        for attachment in &mut send.attachments {
+            let Some(media_type) = self.relay.ports().uploads.media_type(&attachment.id) else {
+                let words = format!("No upload has the id {}; upload it first", attachment.id);
+                return Err(Denied::Code("attachment_unknown".into(), words));
+            };
+            attachment.media_type = Some(media_type);
+        }
+        Ok(())
+    }
+
+    fn launch(&self, wish: fleet::LaunchWish, asked: Asked) {
+        let Some(principal) = self.machine.principal().cloned() else { return };
+        let (relay, returns) = (self.relay.clone(), self.returns.clone());
+        self.relay.ports().tasks.spawn("launch", async move {
+            if let Err(denied) = relay.fleet(fleet::Command::Launch(principal, wish)).await {
+                let _ = returns.send(Returned::Denied(asked, denied));
+            }
+        });
+    }
+
+    fn read(&self, job: ReadJob) {
+        let (relay, returns) = (self.relay.clone(), self.returns.clone());
+        self.relay.ports().tasks.spawn("read", async move {
+            let page = relay.history(&job.session, job.after, job.upto, job.limit).await;
+            let _ = returns.send(Returned::Page(job, page));
+        });
+    }
+
+    fn drafts(&self, session: SessionId) {
+        let (relay, returns) = (self.relay.clone(), self.returns.clone());
+        self.relay.ports().tasks.spawn("drafts", async move {
+            let joined = relay.join(&session).await;
+            let _ = returns.send(Returned::Drafts(session, joined));
+        });
+    }
+}
+
+async fn next(live: Option<&mut broadcast::Receiver<Live>>) -> Result<Live, RecvError> {
+    match live {
+        Some(live) => live.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Sockets without a credential share one counter: they can do nothing anyway.
+fn key(principal: Option<&Principal>) -> ClientKey {
+    principal
+        .map_or_else(|| ClientKey { credential: "anonymous".into(), client: None }, Principal::key)
+}

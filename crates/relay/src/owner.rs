@@ -1,0 +1,466 @@
+//! The owner of one session: the only task that decides about it.
+//!
+//! It takes its waiting commands in order; decides each on what the earlier ones led to; hands
+//! what they led to, together, to the books; and lets nothing leave (no reply, no order, no
+//! event) before its commit. If a commit fails it forgets everything uncommitted, says so to
+//! whoever waits, and starts over from the ledger.
+//!
+//! Not here: what commands lead to (`domain`), group commit across sessions (`books`).
+
+mod outgoing;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use domain::passing::{Delta, Drafts, Passing};
+use domain::session::delivery::{self, State, Told};
+use domain::session::{self, Card, Change, Command, Event, OrderKey, Policy, Session, Wish};
+use domain::{ConnectionId, Sequence, SessionId, Timestamp};
+use store::{Append, Entry, Epoch, Snapshot};
+use tokio::sync::{mpsc, oneshot};
+use wire::native::{Cache, Denied};
+
+use crate::books::{Appended, Books, EventsAsked};
+use crate::directory::Directory;
+use crate::hub::{Hub, Passed, Published};
+use crate::metrics::{Held, Metrics};
+use crate::ports::Clock;
+use crate::routes::Routes;
+use crate::tasks::Tasks;
+
+pub(crate) use outgoing::{Outgoing, Reply};
+
+/// Commands that may wait for one session.
+pub(crate) const INBOX_MAX: usize = 1_024;
+/// Commands that share one append.
+const BATCH_MAX: usize = 256;
+/// Appends that one owner may have waiting for their commit.
+pub(crate) const APPENDS_IN_FLIGHT_MAX: u64 = 8;
+/// Events that are read at once when a session is brought back.
+const LOAD_PAGE_EVENTS: usize = 4_096;
+/// Events between two stored states.
+const SNAPSHOT_EVERY_EVENTS: u64 = 512;
+/// The longest sleep towards a deadline: wall clocks jump, and laptops sleep.
+pub(crate) const NAP_MS_MAX: u64 = 5_000;
+/// How long after a failed commit the ledger is looked at again, unless somebody asks before.
+const RELOAD_AFTER_MS: u64 = 250;
+/// How long a session that nobody reaches stays in memory.
+const IDLE_MS_MAX: u64 = 600_000;
+
+/// Something for an owner.
+pub(crate) enum Input {
+    /// Decide this.
+    Command(Box<Command>, Reply),
+    /// Show this to watchers.
+    Passing(ConnectionId, Delta),
+    /// Tell the head and the drafts, once everything before is committed.
+    Join(oneshot::Sender<Joined>),
+}
+
+/// Where a watcher begins.
+#[derive(Debug, Clone)]
+pub struct Joined {
+    /// The last committed event.
+    pub head: Sequence,
+    /// Messages in the making.
+    pub drafts: Vec<Delta>,
+}
+
+/// What an owner needs.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub books: Books,
+    pub hub: Hub,
+    pub directory: Arc<Directory>,
+    pub routes: Arc<Routes>,
+    pub clock: Arc<dyn Clock>,
+    pub metrics: Arc<Metrics>,
+    pub policy: Policy,
+    pub tasks: Tasks,
+}
+
+pub(crate) struct Owner {
+    id: SessionId,
+    shared: Shared,
+    /// `None` after a failed commit, until the ledger could be read again.
+    loaded: Option<Loaded>,
+    drafts: Drafts,
+    outgoing: VecDeque<(u64, Outgoing)>,
+    acks: mpsc::UnboundedSender<(u64, Appended)>,
+    /// The last append that was handed to the books.
+    submitted: u64,
+    /// The last append whose commit is known.
+    committed: u64,
+    /// A commit failed, and the ledger was not read again since.
+    gave_up: bool,
+}
+
+struct Loaded {
+    session: Session,
+    epoch: Epoch,
+    snapshot_at: Sequence,
+    /// Orders that left on the current connection.
+    told: BTreeSet<OrderKey>,
+    told_to: Option<ConnectionId>,
+}
+
+/// What one batch of commands led to.
+#[derive(Default)]
+struct Batch {
+    events: Vec<session::Recorded>,
+    outgoing: Vec<Outgoing>,
+}
+
+impl Owner {
+    pub(crate) fn spawn(id: SessionId, shared: Shared) -> mpsc::Sender<Input> {
+        let (sender, inbox) = mpsc::channel(INBOX_MAX);
+        let (acks, acked) = mpsc::unbounded_channel();
+        let owner = Self {
+            id,
+            shared,
+            loaded: None,
+            drafts: Drafts::default(),
+            outgoing: VecDeque::new(),
+            acks,
+            submitted: 0,
+            committed: 0,
+            gave_up: false,
+        };
+        let tasks = owner.shared.tasks.clone();
+        tasks.spawn("session", owner.run(inbox, acked));
+        sender
+    }
+
+    async fn run(
+        mut self,
+        mut inbox: mpsc::Receiver<Input>,
+        mut acked: mpsc::UnboundedReceiver<(u64, Appended)>,
+    ) {
+        let metrics = self.shared.metrics.clone();
+        let _held = Held::new(&metrics.owners);
+        let mut waiting = Vec::with_capacity(BATCH_MAX);
+        loop {
+            let room = self.submitted - self.committed < APPENDS_IN_FLIGHT_MAX;
+            let nap = self.nap();
+            tokio::select! {
+                biased;
+                Some((ticket, result)) = acked.recv() => self.on_ack(ticket, &result),
+                taken = inbox.recv_many(&mut waiting, BATCH_MAX), if room => {
+                    if taken == 0 {
+                        break;
+                    }
+                    self.take(&mut waiting).await;
+                }
+                () = tokio::time::sleep(nap), if room => {
+                    if self.is_idle() {
+                        // Whoever holds a sender finds it closed, and spawns a new owner after
+                        // this one has answered what is already here.
+                        inbox.close();
+                    } else {
+                        self.tick().await;
+                    }
+                }
+            }
+        }
+        while self.committed < self.submitted {
+            let Some((ticket, result)) = acked.recv().await else { return };
+            self.on_ack(ticket, &result);
+        }
+    }
+
+    fn nap(&self) -> Duration {
+        if self.gave_up {
+            return Duration::from_millis(RELOAD_AFTER_MS);
+        }
+        let deadline = self.loaded.as_ref().and_then(|l| l.session.deadline(self.shared.policy));
+        let now = self.shared.clock.now();
+        let ms = deadline.map_or(IDLE_MS_MAX, |at| at.ms_since(now).min(NAP_MS_MAX));
+        Duration::from_millis(ms)
+    }
+
+    fn is_idle(&self) -> bool {
+        let settled = self.committed == self.submitted && !self.gave_up;
+        let quiet = self.loaded.as_ref().is_none_or(|loaded| {
+            let session = &loaded.session;
+            session.status().via().is_none() && session.deadline(self.shared.policy).is_none()
+        });
+        settled && quiet
+    }
+
+    async fn tick(&mut self) {
+        let tick = Input::Command(Box::new(Command::Relay(Change::Tick)), Reply::Nobody);
+        self.take(&mut vec![tick]).await;
+    }
+
+    /// Decides everything that waits and submits what it led to as one append.
+    async fn take(&mut self, waiting: &mut Vec<Input>) {
+        let mut batch = Batch::default();
+        for input in waiting.drain(..) {
+            match input {
+                Input::Command(command, reply) => {
+                    self.decide(*command, reply, &mut batch).await;
+                }
+                Input::Passing(connection, delta) => self.pass(&connection, delta, &mut batch),
+                Input::Join(reply) => {
+                    let head = self.loaded.as_ref().map(|loaded| loaded.session.head());
+                    let head = match head {
+                        Some(head) => head,
+                        None => self.shared.directory.head(&self.id).unwrap_or_default(),
+                    };
+                    let joined = Joined { head, drafts: self.drafts.replay() };
+                    batch.outgoing.push(Outgoing::Joined(reply, joined));
+                }
+            }
+        }
+        self.submit(batch);
+    }
+
+    async fn decide(&mut self, mut command: Command, reply: Reply, batch: &mut Batch) {
+        if let Err(fault) = self.load().await {
+            batch.outgoing.push(Outgoing::Denied(reply, Denied::Failed(fault)));
+            return;
+        }
+        if let Err(fault) = self.look_up_earlier(&mut command).await {
+            batch.outgoing.push(Outgoing::Denied(reply, Denied::Failed(fault)));
+            return;
+        }
+        let now = self.shared.clock.now();
+        let Some(loaded) = self.loaded.as_mut() else { return };
+        match loaded.session.perform(&command, self.shared.policy, now) {
+            Err(refusal) => {
+                batch.outgoing.push(Outgoing::Denied(reply, Denied::Refused(refusal)));
+            }
+            Ok(events) => {
+                for recorded in &events {
+                    settle_drafts(&mut self.drafts, &recorded.event);
+                }
+                self.collect_orders(batch);
+                let published = self.publish_later(&events, batch);
+                batch.events.extend(events);
+                batch.outgoing.push(Outgoing::Done(reply, published));
+            }
+        }
+    }
+
+    /// A send whose id this session's memory does not reach back to is looked up in the ledger.
+    async fn look_up_earlier(&self, command: &mut Command) -> Result<(), String> {
+        let Command::Person(_, Wish::Send { send, earlier }) = command else { return Ok(()) };
+        let forgotten =
+            self.loaded.as_ref().is_some_and(|loaded| loaded.session.may_have_forgotten(&send.id));
+        if forgotten {
+            let state = self.shared.books.send_state(&self.id, &send.id).await;
+            *earlier = state.map_err(|fault| fault.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn publish_later(
+        &self,
+        events: &[session::Recorded],
+        batch: &mut Batch,
+    ) -> Vec<Arc<Published>> {
+        let published: Vec<_> = events
+            .iter()
+            .map(|recorded| Arc::new(Published::new(self.id.clone(), recorded.clone())))
+            .collect();
+        if !published.is_empty() {
+            let shows = events.iter().any(|recorded| Card::shows(&recorded.event));
+            let card = self.loaded.as_ref().filter(|_| shows).map(|l| Box::new(l.session.card()));
+            batch.outgoing.push(Outgoing::Events(card, published.clone()));
+        }
+        published
+    }
+
+    /// Orders leave once per connection, in front of the events that led to them.
+    fn collect_orders(&mut self, batch: &mut Batch) {
+        let Some(loaded) = self.loaded.as_mut() else { return };
+        let via = loaded.session.status().via().map(|via| via.connection.clone());
+        if loaded.told_to != via {
+            loaded.told.clear();
+            loaded.told_to.clone_from(&via);
+        }
+        let Some(connection) = via else { return };
+        let (owed, new) = loaded.session.owed_beyond(&loaded.told);
+        loaded.told = owed;
+        if !new.is_empty() {
+            batch.outgoing.push(Outgoing::Orders(connection, new));
+        }
+    }
+
+    fn pass(&mut self, connection: &ConnectionId, delta: Delta, batch: &mut Batch) {
+        let Some(loaded) = self.loaded.as_ref() else { return };
+        let via = loaded.session.status().via();
+        if via.is_none_or(|via| via.connection != *connection) || !self.drafts.take(&delta) {
+            return;
+        }
+        let passing = Passing { after: loaded.session.head(), delta };
+        let passed = Passed { session: self.id.clone(), passing, native: Cache::default() };
+        batch.outgoing.push(Outgoing::Passing(Arc::new(passed)));
+    }
+
+    fn submit(&mut self, batch: Batch) {
+        let Batch { events, outgoing } = batch;
+        if !events.is_empty() {
+            self.submitted += 1;
+            if let Some(append) = self.append(&events) {
+                self.shared.metrics.appends_waiting.fetch_add(1, Ordering::Relaxed);
+                self.shared.books.append(append, (self.acks.clone(), self.submitted));
+            }
+        }
+        let ticket = self.submitted;
+        self.outgoing.extend(outgoing.into_iter().map(|item| (ticket, item)));
+        self.release();
+    }
+
+    fn append(&mut self, events: &[session::Recorded]) -> Option<Append> {
+        let loaded = self.loaded.as_mut()?;
+        let mut append = Append::new(self.id.clone(), loaded.epoch);
+        append.entries = events
+            .iter()
+            .map(|recorded| Entry {
+                sequence: recorded.sequence,
+                at: recorded.at,
+                body: store::codec::encode_event(recorded),
+            })
+            .collect();
+        append.sends = events.iter().filter_map(told).collect();
+        let head = loaded.session.head();
+        if head.0 - loaded.snapshot_at.0 >= SNAPSHOT_EVERY_EVENTS {
+            let body = store::codec::encode_session(&loaded.session);
+            append.snapshot = Some(Snapshot { sequence: head, body });
+            loaded.snapshot_at = head;
+        }
+        if events.iter().any(|recorded| Card::shows(&recorded.event)) {
+            append.card = Some(store::codec::encode_card(&loaded.session.card()));
+        }
+        Some(append)
+    }
+
+    fn on_ack(&mut self, ticket: u64, result: &Appended) {
+        self.shared.metrics.appends_waiting.fetch_sub(1, Ordering::Relaxed);
+        if ticket <= self.committed {
+            // Submitted on top of one that failed; it was given up with it.
+            return;
+        }
+        match result {
+            Ok(()) => {
+                self.committed = ticket;
+                self.release();
+            }
+            Err(lost) => {
+                tracing::error!(session = %self.id, %lost, "events could not be recorded");
+                self.give_up(&lost.to_string());
+            }
+        }
+    }
+
+    /// Everything that waits for a commit has it.
+    fn release(&mut self) {
+        while self.outgoing.front().is_some_and(|(ticket, _)| *ticket <= self.committed) {
+            if let Some((_, item)) = self.outgoing.pop_front() {
+                item.leave(&self.id, &self.shared);
+            }
+        }
+    }
+
+    /// Nothing uncommitted happened.
+    fn give_up(&mut self, why: &str) {
+        self.loaded = None;
+        self.gave_up = true;
+        self.drafts.clear();
+        self.committed = self.submitted;
+        for (_, item) in std::mem::take(&mut self.outgoing) {
+            item.fail(why);
+        }
+    }
+
+    async fn load(&mut self) -> Result<(), String> {
+        if self.loaded.is_some() {
+            return Ok(());
+        }
+        let load = async {
+            let loaded = load(&self.id, &self.shared.books).await?;
+            self.show_unseen(&loaded.session).await?;
+            Ok::<_, store::Fault>(loaded)
+        };
+        self.loaded = Some(load.await.map_err(|fault| fault.to_string())?);
+        self.gave_up = false;
+        Ok(())
+    }
+
+    /// Events that were committed although their commit was reported as failed.
+    async fn show_unseen(&self, session: &Session) -> Result<(), store::Fault> {
+        let Some(mut shown) = self.shared.directory.head(&self.id) else { return Ok(()) };
+        while shown < session.head() {
+            let (stream, upto) = (self.id.clone(), Some(session.head()));
+            let ask = EventsAsked { stream, after: shown, upto, limit: LOAD_PAGE_EVENTS };
+            let page = self.shared.books.events(ask).await?;
+            let Some(last) = page.events.last() else { return Ok(()) };
+            shown = last.sequence;
+            let unseen = page.events.into_iter();
+            let unseen = unseen.map(|r| Arc::new(Published::new(self.id.clone(), r))).collect();
+            let card = Some(Box::new(session.card()));
+            Outgoing::Events(card, unseen).leave(&self.id, &self.shared);
+        }
+        Ok(())
+    }
+}
+
+/// Brings a session back from its newest state and the events after it.
+async fn load(id: &SessionId, books: &Books) -> Result<Loaded, store::Fault> {
+    let lease = books.acquire(id).await?;
+    let (mut session, snapshot_at) = match &lease.snapshot {
+        Some(snapshot) => (store::codec::decode_session(&snapshot.body)?, snapshot.sequence),
+        None => (Session::default(), Sequence(0)),
+    };
+    while session.head() < lease.head {
+        let (after, upto) = (session.head(), Some(lease.head));
+        let ask = EventsAsked { stream: id.clone(), after, upto, limit: LOAD_PAGE_EVENTS };
+        let page = books.events(ask).await?;
+        if page.events.is_empty() {
+            let detail = format!("events after {} are missing", session.head());
+            return Err(store::Fault::Corrupt { stream: Some(id.clone()), detail });
+        }
+        for recorded in &page.events {
+            session.apply(recorded);
+        }
+    }
+    Ok(Loaded { session, epoch: lease.epoch, snapshot_at, told: BTreeSet::new(), told_to: None })
+}
+
+/// How a send stands after this event, for the ledger's index.
+fn told(recorded: &session::Recorded) -> Option<(domain::MessageId, Vec<u8>)> {
+    let Event::Delivery(event) = &recorded.event else { return None };
+    let (id, state) = match event {
+        delivery::Event::Accepted(send) => (&send.id, State::Accepted),
+        delivery::Event::HandedOver { .. } => return None,
+        delivery::Event::Delivered { id, .. } => (id, State::Delivered),
+        delivery::Event::Failed { id, failure } => (id, State::Failed(failure.clone())),
+    };
+    let (sequence, at): (Sequence, Timestamp) = (recorded.sequence, recorded.at);
+    let told = Told { id: id.clone(), state, sequence, at };
+    Some((id.clone(), store::codec::encode_told(&told)))
+}
+
+/// A recorded message supersedes its draft; a run or a connection that ends leaves none.
+fn settle_drafts(drafts: &mut Drafts, event: &Event) {
+    match event {
+        Event::Transcript(session::transcript::Event::Message(message)) => {
+            drafts.finish(&message.id);
+        }
+        Event::Run(session::runs::Event::Ended { .. })
+        | Event::Status(
+            session::status::Event::Down { .. } | session::status::Event::Closed { .. },
+        ) => drafts.clear(),
+        Event::Transcript(_)
+        | Event::Run(_)
+        | Event::Status(_)
+        | Event::Delivery(_)
+        | Event::Queue(_)
+        | Event::Prompt(_)
+        | Event::Control(_)
+        | Event::Config(_) => {}
+    }
+}

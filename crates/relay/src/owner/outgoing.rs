@@ -1,0 +1,110 @@
+//! What waits for a commit before it leaves an owner.
+//!
+//! Not here: when it may leave (`owner`).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use domain::session::{Card, Event, Order, delivery};
+use domain::{ConnectionId, SessionId};
+use tokio::sync::oneshot;
+use wire::native::Denied;
+
+use super::{Joined, Shared};
+use crate::hub::{Live, Passed, Published};
+use crate::metrics::Metrics;
+use crate::routes::Errand;
+
+/// What a command's asker hears.
+pub(crate) type Answer = Result<Vec<Arc<Published>>, Denied>;
+
+/// Who hears what became of a command.
+pub(crate) enum Reply {
+    /// Nobody asked.
+    Nobody,
+    /// Whoever awaits it.
+    Once(oneshot::Sender<Answer>),
+    /// A connection, in its own way.
+    Call(Box<dyn FnOnce(Answer) + Send + Sync>),
+}
+
+impl Reply {
+    pub(crate) fn deny(self, denied: Denied) {
+        self.tell(Err(denied));
+    }
+
+    fn tell(self, answer: Answer) {
+        match self {
+            Self::Nobody => {}
+            Self::Once(sender) => {
+                let _ = sender.send(answer);
+            }
+            Self::Call(call) => call(answer),
+        }
+    }
+}
+
+pub(crate) enum Outgoing {
+    Orders(ConnectionId, Vec<Order>),
+    Events(Option<Box<Card>>, Vec<Arc<Published>>),
+    Passing(Arc<Passed>),
+    Done(Reply, Vec<Arc<Published>>),
+    Denied(Reply, Denied),
+    Joined(oneshot::Sender<Joined>, Joined),
+}
+
+impl Outgoing {
+    /// Its commit happened.
+    pub(super) fn leave(self, session: &SessionId, shared: &Shared) {
+        match self {
+            Self::Orders(connection, orders) => {
+                if let Some(route) = shared.routes.to(&connection) {
+                    for order in orders {
+                        route.send(Errand::Order(session.clone(), order));
+                    }
+                }
+            }
+            Self::Events(card, published) => {
+                if let Some(card) = card {
+                    shared.directory.show(session, *card);
+                }
+                for event in published {
+                    count(&event, &shared.metrics);
+                    shared.directory.advance(session, event.recorded.sequence);
+                    shared.hub.publish(Live::Session(event));
+                }
+            }
+            Self::Passing(passed) => {
+                shared.metrics.passing.fetch_add(1, Ordering::Relaxed);
+                shared.hub.publish(Live::Passing(passed));
+            }
+            Self::Done(reply, published) => reply.tell(Ok(published)),
+            Self::Denied(reply, denied) => reply.tell(Err(denied)),
+            Self::Joined(reply, joined) => {
+                let _ = reply.send(joined);
+            }
+        }
+    }
+
+    /// Its commit did not happen.
+    pub(super) fn fail(self, why: &str) {
+        match self {
+            Self::Done(reply, _) | Self::Denied(reply, _) => {
+                reply.tell(Err(Denied::Failed(why.to_owned())));
+            }
+            Self::Orders(..) | Self::Events(..) | Self::Passing(_) | Self::Joined(..) => {}
+        }
+    }
+}
+
+fn count(event: &Published, metrics: &Metrics) {
+    if let Event::Delivery(event) = &event.recorded.event {
+        let counter = match event {
+            delivery::Event::Accepted(_) => &metrics.sends_accepted,
+            delivery::Event::Delivered { .. } => &metrics.sends_delivered,
+            delivery::Event::Failed { .. } => &metrics.sends_failed,
+            delivery::Event::HandedOver { .. } => return,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,295 @@
+//! The relay's handle: what sockets, the HTTP API and tests say to it.
+//!
+//! Not here: the tasks behind it (`owner`, `fleet_owner`, `books`), connections (`gate`).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use domain::fleet::{self, Claim, Fleet, Launch, Named};
+use domain::passing::Delta;
+use domain::session::status::DownReason;
+use domain::session::{Change, Command};
+use domain::{ClientKey, ConnectionId, Refusal, RequestId, Sequence, SessionId};
+use tokio::sync::{broadcast, mpsc, oneshot};
+use wire::native::{Denied, Listing};
+
+use crate::books::{Books, EventPage, EventsAsked};
+use crate::directory::Directory;
+use crate::fleet_owner::{self, FleetOwner};
+use crate::hub::{Hub, Live, Published};
+use crate::metrics::Metrics;
+use crate::owner::{self, Input, Joined, Owner, Reply};
+use crate::ports::Ports;
+use crate::routes::Routes;
+
+/// How often the ledger's upkeep is offered.
+const UPKEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// Times that a person may configure.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Policies {
+    /// Of sessions.
+    pub session: domain::session::Policy,
+    /// Of the fleet.
+    pub fleet: fleet::Policy,
+}
+
+/// The handle. Cheap to clone.
+#[derive(Clone)]
+pub struct Relay(Arc<Inner>);
+
+struct Inner {
+    shared: owner::Shared,
+    ports: Ports,
+    owners: Mutex<BTreeMap<SessionId, mpsc::Sender<Input>>>,
+    fleet: mpsc::Sender<fleet_owner::Input>,
+}
+
+impl Relay {
+    /// Starts a relay on these books. Whoever was connected before a crash is not any more.
+    pub async fn start(
+        books: Books,
+        ports: Ports,
+        policies: Policies,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, store::Fault> {
+        let (hub, routes) = (Hub::default(), Arc::new(Routes::default()));
+        let directory = Arc::new(Directory::default());
+        let mut reached = vec![];
+        for row in books.streams().await? {
+            let Some(card) = row.card else { continue };
+            let card = store::codec::decode_card(&card)?;
+            if card.status.via().is_some() {
+                reached.push(row.id.clone());
+            }
+            directory.show(&row.id, card);
+            directory.advance(&row.id, row.head);
+        }
+        let clock = ports.clock.clone();
+        let fleet = FleetOwner {
+            books: books.clone(),
+            hub: hub.clone(),
+            routes: routes.clone(),
+            clock: clock.clone(),
+            policy: policies.fleet,
+            loaded: Some(fleet_owner::load(&books).await?),
+        };
+        let policy = policies.session;
+        let tasks = ports.tasks.clone();
+        let shared = owner::Shared { books, hub, directory, routes, clock, metrics, policy, tasks };
+        let (owners, fleet) = (Mutex::default(), fleet.spawn(&ports.tasks));
+        let relay = Self(Arc::new(Inner { shared, ports, owners, fleet }));
+        let _ = relay.fleet(fleet::Command::Restarted).await;
+        for session in reached {
+            let down = Change::Down { connection: None, reason: DownReason::ProxyDisconnected };
+            relay.tell(&session, Command::Relay(down), Reply::Nobody).await;
+        }
+        relay.keep_up();
+        Ok(relay)
+    }
+
+    /// Says something to a session and waits until it is committed.
+    pub async fn command(
+        &self,
+        session: &SessionId,
+        command: Command,
+    ) -> Result<Vec<Arc<Published>>, Denied> {
+        let (reply, answer) = oneshot::channel();
+        self.say(session, command, Reply::Once(reply)).await;
+        answer.await.unwrap_or_else(|_| Err(going_down()))
+    }
+
+    /// Says something to a session that must exist.
+    pub(crate) async fn say(&self, session: &SessionId, command: Command, reply: Reply) {
+        if self.0.shared.directory.knows(session) {
+            self.tell(session, command, reply).await;
+        } else {
+            reply.deny(Denied::Refused(Refusal::SessionUnknown));
+        }
+    }
+
+    /// Says something to a session, which begins to exist if it did not.
+    pub(crate) async fn tell(&self, session: &SessionId, command: Command, reply: Reply) {
+        self.put(session, Input::Command(Box::new(command), reply)).await;
+    }
+
+    /// A few more words of a message in the making.
+    pub(crate) async fn pass(&self, session: &SessionId, from: &ConnectionId, delta: Delta) {
+        self.put(session, Input::Passing(from.clone(), delta)).await;
+    }
+
+    /// Where a watcher of a session begins.
+    pub async fn join(&self, session: &SessionId) -> Option<Joined> {
+        if !self.0.shared.directory.knows(session) {
+            return None;
+        }
+        let (reply, answer) = oneshot::channel();
+        self.put(session, Input::Join(reply)).await;
+        answer.await.ok()
+    }
+
+    /// A stretch of a session's history.
+    pub async fn history(
+        &self,
+        session: &SessionId,
+        after: Sequence,
+        upto: Option<Sequence>,
+        limit: usize,
+    ) -> Result<EventPage, Denied> {
+        if !self.0.shared.directory.knows(session) {
+            return Err(Denied::Refused(Refusal::SessionUnknown));
+        }
+        let ask = EventsAsked { stream: session.clone(), after, upto, limit };
+        let page = self.0.shared.books.events(ask).await;
+        page.map_err(|fault| Denied::Failed(fault.to_string()))
+    }
+
+    /// Erases a session and its history. It must not be reachable: a proxy would bring it back.
+    pub async fn erase(&self, session: &SessionId) -> Result<(), Denied> {
+        let Some(listing) = self.0.shared.directory.get(session) else {
+            return Err(Denied::Refused(Refusal::SessionUnknown));
+        };
+        if listing.card.status.via().is_some() {
+            let words = "The session is running; close it first";
+            return Err(Denied::Code("session_connected".into(), words.to_owned()));
+        }
+        self.owners().remove(session);
+        let erased = self.0.shared.books.erase(session).await;
+        erased.map_err(|fault| Denied::Failed(fault.to_string()))?;
+        self.0.shared.directory.remove(session);
+        let _ = self.fleet(fleet::Command::Gone(session.clone())).await;
+        Ok(())
+    }
+
+    /// Says something to the fleet and waits until it is committed.
+    pub async fn fleet(
+        &self,
+        command: fleet::Command,
+    ) -> Result<Vec<Arc<fleet::Recorded>>, Denied> {
+        self.ask_fleet(|reply| fleet_owner::Input::Command(command, reply)).await?
+    }
+
+    pub(crate) async fn name(
+        &self,
+        connection: &ConnectionId,
+        named: Vec<Named>,
+    ) -> Result<Claim, Denied> {
+        let connection = connection.clone();
+        self.ask_fleet(|reply| fleet_owner::Input::Name(connection, named, reply)).await?
+    }
+
+    pub(crate) async fn launched(
+        &self,
+        connection: &ConnectionId,
+        request: RequestId,
+        session: SessionId,
+    ) -> Result<Option<Launch>, Denied> {
+        let connection = connection.clone();
+        self.ask_fleet(|reply| fleet_owner::Input::Launched { connection, request, session, reply })
+            .await?
+    }
+
+    /// Launches on their way or held for a client.
+    pub async fn launches(&self, client: &ClientKey) -> Vec<Launch> {
+        let client = client.clone();
+        let asked = self.ask_fleet(|reply| fleet_owner::Input::Launches(client, reply)).await;
+        asked.unwrap_or_default()
+    }
+
+    /// The fleet as it is.
+    pub async fn look_at_fleet(&self) -> Result<Fleet, Denied> {
+        self.ask_fleet(fleet_owner::Input::Look).await
+    }
+
+    /// Every session, as lists show it.
+    pub fn listings(&self) -> Vec<Listing> {
+        self.0.shared.directory.all()
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Directory {
+        &self.0.shared.directory
+    }
+
+    /// Watches everything from here on.
+    pub fn watch(&self) -> broadcast::Receiver<Live> {
+        self.0.shared.hub.watch()
+    }
+
+    /// Counters and gauges.
+    pub fn metrics(&self) -> &Metrics {
+        &self.0.shared.metrics
+    }
+
+    /// The time, and names.
+    pub fn ports(&self) -> &Ports {
+        &self.0.ports
+    }
+
+    /// The books.
+    pub fn books(&self) -> &Books {
+        &self.0.shared.books
+    }
+
+    pub(crate) fn routes(&self) -> &Routes {
+        &self.0.shared.routes
+    }
+
+    async fn ask_fleet<T>(
+        &self,
+        input: impl FnOnce(oneshot::Sender<T>) -> fleet_owner::Input,
+    ) -> Result<T, Denied> {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.0.fleet.send(input(reply)).await;
+        answer.await.map_err(|_| going_down())
+    }
+
+    /// Puts something into an owner's inbox, waiting while it is full: that is how a sender that
+    /// is too fast is slowed down.
+    async fn put(&self, session: &SessionId, mut input: Input) {
+        loop {
+            let owner = self.owner(session);
+            match owner.send(input).await {
+                Ok(()) => return,
+                Err(mpsc::error::SendError(back)) => {
+                    // It had fallen asleep, or the session was erased under it.
+                    input = back;
+                    let mut owners = self.owners();
+                    if owners.get(session).is_some_and(|known| known.same_channel(&owner)) {
+                        owners.remove(session);
+                    }
+                }
+            }
+        }
+    }
+
+    fn owner(&self, session: &SessionId) -> mpsc::Sender<Input> {
+        let mut owners = self.owners();
+        if let Some(owner) = owners.get(session) {
+            return owner.clone();
+        }
+        let owner = Owner::spawn(session.clone(), self.0.shared.clone());
+        owners.insert(session.clone(), owner.clone());
+        owner
+    }
+
+    fn owners(&self) -> std::sync::MutexGuard<'_, BTreeMap<SessionId, mpsc::Sender<Input>>> {
+        self.0.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Offers the ledger its upkeep for as long as the relay lives.
+    fn keep_up(&self) {
+        let (books, alive) = (self.0.shared.books.clone(), Arc::downgrade(&self.0));
+        self.0.ports.tasks.spawn("upkeep", async move {
+            while alive.strong_count() > 0 {
+                tokio::time::sleep(UPKEEP_EVERY).await;
+                books.maintain();
+            }
+        });
+    }
+}
+
+fn going_down() -> Denied {
+    Denied::Failed("the relay is going down".to_owned())
+}

@@ -1,0 +1,271 @@
+//! A person of the simulated world: the real client machine, with somebody impatient behind it.
+//!
+//! It remembers everything it was shown, so that the check at the end can hold it against the
+//! ledger.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use client::{Event, Happening, Machine, Settings};
+use domain::Timestamp;
+use relay::ports::Clock;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use crate::clock::SimClock;
+use crate::net::End;
+
+/// How long a client waits for any frame before it believes that the connection is gone.
+const SILENCE_MS_MAX: u64 = 30_000;
+
+/// What a person does.
+#[derive(Debug, Clone)]
+pub enum Deed {
+    /// A connection is open.
+    Dial(DialedEnd),
+    /// Says something.
+    Send {
+        /// To which session.
+        session: String,
+        /// Under which id.
+        id: String,
+        /// What.
+        text: String,
+    },
+    /// Sends a control frame.
+    Control(Value),
+    /// Answers whatever prompt it sees.
+    Answer,
+    /// Drops the connection.
+    HangUp,
+}
+
+/// An end that can travel through a channel of cloneable deeds.
+#[derive(Debug, Clone)]
+pub struct DialedEnd(pub Arc<Mutex<Option<End>>>);
+
+/// Everything a client was shown.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// In the order it was shown, by session.
+    pub events: BTreeMap<String, Vec<Event>>,
+    /// Prompts that are open on the screen.
+    pub prompts: BTreeMap<(String, String), Vec<String>>,
+    /// Whether the last connection is alive.
+    pub connected: bool,
+    /// Sends whose fate the relay has not told.
+    pub unconfirmed: usize,
+    /// The cursor after each session's last frame.
+    pub cursors: BTreeMap<String, u64>,
+    /// Histories that began anew.
+    pub anew: usize,
+}
+
+/// A person of the simulated world.
+pub struct ClientNode {
+    /// What it was shown.
+    pub seen: Arc<Mutex<Seen>>,
+    /// What it does next.
+    pub deeds: mpsc::UnboundedSender<Deed>,
+}
+
+impl ClientNode {
+    /// A person who follows these sessions from their beginning.
+    pub fn spawn(name: &str, sessions: &[String], clock: SimClock) -> Self {
+        let (deeds, inbox) = mpsc::unbounded_channel();
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let mut machine = Machine::new(Settings::full(name, name));
+        for session in sessions {
+            machine.follow(session, 0);
+        }
+        let person = Person { machine, seen: seen.clone(), clock, end: None, answers: 0 };
+        tokio::spawn(person.run(inbox));
+        Self { seen, deeds }
+    }
+
+    /// Does something.
+    pub fn does(&self, deed: Deed) {
+        let _ = self.deeds.send(deed);
+    }
+
+    /// Opens a connection.
+    pub fn dial(&self, end: End) {
+        self.does(Deed::Dial(DialedEnd(Arc::new(Mutex::new(Some(end))))));
+    }
+
+    /// Looks at what it was shown.
+    pub fn look<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
+        look(&self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+struct Person {
+    machine: Machine,
+    seen: Arc<Mutex<Seen>>,
+    clock: SimClock,
+    end: Option<End>,
+    answers: u64,
+}
+
+impl Person {
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Deed>) {
+        let mut heard_at = self.clock.now();
+        loop {
+            let beat = Duration::from_millis(self.machine.heartbeat_interval_ms());
+            tokio::select! {
+                biased;
+                deed = inbox.recv() => {
+                    let Some(deed) = deed else { return };
+                    if matches!(deed, Deed::Dial(_)) {
+                        heard_at = self.clock.now();
+                    }
+                    self.act(deed);
+                }
+                frame = receive(self.end.as_mut()) => match frame {
+                    Some(frame) => {
+                        heard_at = self.clock.now();
+                        self.hear(&frame);
+                    }
+                    None => self.hang_up(),
+                },
+                () = tokio::time::sleep(beat) => {
+                    let now = self.clock.now();
+                    if now.ms_since(heard_at) > SILENCE_MS_MAX {
+                        self.hang_up();
+                    }
+                    self.beat(now);
+                }
+            }
+        }
+    }
+
+    fn act(&mut self, deed: Deed) {
+        match deed {
+            Deed::Dial(end) => {
+                self.machine.on_disconnected();
+                self.end = end.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let hello = self.machine.hello();
+                self.say(&hello);
+                self.note(|seen| seen.connected = true);
+            }
+            Deed::Send { session, id, text } => {
+                let now = "2026-10-01T00:00:00.000Z";
+                if let Some(frame) = self.machine.send(&session, &id, &text, now) {
+                    self.say(&frame);
+                }
+                let unconfirmed = self.machine.unconfirmed();
+                self.note(|seen| seen.unconfirmed = unconfirmed);
+            }
+            Deed::Control(frame) => self.say(&frame),
+            Deed::Answer => self.answer(),
+            Deed::HangUp => self.hang_up(),
+        }
+    }
+
+    fn answer(&mut self) {
+        self.answers += 1;
+        let open = {
+            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.prompts.iter().next().map(|(key, choices)| (key.clone(), choices.clone()))
+        };
+        let Some(((session, prompt), choices)) = open else { return };
+        let index = usize::try_from(self.answers).unwrap_or_default() % choices.len().max(1);
+        self.say(&json!({
+            "type": "permission_response",
+            "protocol_version": 1,
+            "request_id": format!("ans_{prompt}_{}", self.answers),
+            "session_id": session,
+            "prompt_id": prompt,
+            "choice_id": choices.get(index),
+        }));
+    }
+
+    fn hear(&mut self, frame: &Bytes) {
+        let text = String::from_utf8_lossy(frame);
+        let (happened, replies) = self.machine.on_text(&text);
+        for happening in happened {
+            self.take_in(happening);
+        }
+        for reply in replies {
+            self.say(&reply);
+        }
+        let unconfirmed = self.machine.unconfirmed();
+        self.note(|seen| seen.unconfirmed = unconfirmed);
+    }
+
+    fn take_in(&mut self, happening: Happening) {
+        match happening {
+            Happening::Event(event) => {
+                let cursor = self.machine.cursor(&event.session);
+                self.note(|seen| {
+                    if let Some(cursor) = cursor {
+                        seen.cursors.insert(event.session.clone(), cursor);
+                    }
+                    watch_prompts(seen, &event);
+                    seen.events.entry(event.session.clone()).or_default().push(event);
+                });
+            }
+            Happening::Page { session, last_sequence, .. } => {
+                self.note(|seen| {
+                    let cursor = seen.cursors.entry(session).or_default();
+                    *cursor = last_sequence.max(*cursor);
+                });
+            }
+            Happening::Anew { .. } => self.note(|seen| seen.anew += 1),
+            Happening::Connected(_)
+            | Happening::Sessions(_)
+            | Happening::Delta(_)
+            | Happening::Answer(_) => {}
+        }
+    }
+
+    fn beat(&mut self, now: Timestamp) {
+        if let Some(frame) = self.machine.heartbeat(now) {
+            self.say(&frame);
+        }
+    }
+
+    fn say(&mut self, frame: &Value) {
+        let frame = Bytes::from(frame.to_string());
+        if let Some(end) = self.end.as_mut()
+            && end.send(&frame).is_err()
+        {
+            self.hang_up();
+        }
+    }
+
+    fn hang_up(&mut self) {
+        self.end = None;
+        self.machine.on_disconnected();
+        self.note(|seen| seen.connected = false);
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Seen)) {
+        note(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+fn watch_prompts(seen: &mut Seen, event: &Event) {
+    let prompt = event.frame["prompt_id"].as_str().unwrap_or_default().to_owned();
+    let key = (event.session.clone(), prompt);
+    match event.kind.as_str() {
+        "permission_prompt" => {
+            let choices = event.frame["choices"].as_array().into_iter().flatten();
+            let ids = choices.filter_map(|choice| choice["choice_id"].as_str().map(str::to_owned));
+            seen.prompts.insert(key, ids.collect());
+        }
+        "permission_prompt_expired" | "permission_prompt_resolved" => {
+            seen.prompts.remove(&key);
+        }
+        _ => {}
+    }
+}
+
+async fn receive(end: Option<&mut End>) -> Option<Bytes> {
+    match end {
+        Some(end) => end.receive().await,
+        None => std::future::pending().await,
+    }
+}

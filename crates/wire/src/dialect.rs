@@ -1,0 +1,53 @@
+//! Which dialect a peer on `/ws` speaks, told by its first frame.
+//!
+//! Not here: what the frame leads to; its dialect reads it again.
+
+use serde::Deserialize;
+
+/// What a first frame opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// A native client: [`crate::native::ClientConnection`].
+    NativeClient,
+    /// A native proxy.
+    NativeProxy,
+    /// No dialect that is known here. The native one answers it: it says what is wrong.
+    Unknown,
+}
+
+/// Looks at the first text frame of a peer.
+pub fn sniff(first_text: &str) -> Opening {
+    #[derive(Deserialize)]
+    struct First {
+        #[serde(rename = "type")]
+        kind: String,
+        #[serde(default)]
+        peer_role: Option<String>,
+    }
+    let Ok(first) = serde_json::from_str::<First>(first_text) else { return Opening::Unknown };
+    match (first.kind.as_str(), first.peer_role.as_deref()) {
+        ("connection_hello", Some("proxy")) => Opening::NativeProxy,
+        ("connection_hello", _) => Opening::NativeClient,
+        _ => Opening::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: native/connection_roles.3
+    #[test]
+    fn the_first_frame_tells_clients_from_proxies() {
+        let hello = |role: &str| {
+            format!(
+                r#"{{"type":"connection_hello","protocol_version":1,"peer_role":"{role}","client_name":"x"}}"#
+            )
+        };
+        assert_eq!(sniff(&hello("browser")), Opening::NativeClient);
+        assert_eq!(sniff(&hello("proxy")), Opening::NativeProxy);
+        for text in ["", "[]", "{}", r#"{"type":"req","id":"1","method":"connect"}"#] {
+            assert_eq!(sniff(text), Opening::Unknown, "{text}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a client is told when nothing came of what it asked.
+
+use domain::content::Failure;
+use domain::session::delivery::{State, Told};
+use domain::{AgentType, MessageId, Refusal, RequestId, SessionId, Timestamp};
+
+use super::launches::launch_failed;
+use super::{Asked, ClientConnection, Denied, Output, error};
+use crate::native::events::event_id;
+use crate::native::frames::{
+    MessageAccepted, MessageDelivered, MessageFailed, RelayFrame, SessionLaunchFailed, StatusWord,
+};
+use crate::native::refusals;
+use crate::native::shapes::Envelope;
+
+impl ClientConnection {
+    /// Nothing came of what was asked.
+    pub fn on_denied(&mut self, asked: Asked, denied: Denied, now: Timestamp) -> Vec<Output> {
+        let failure = failure_of(&denied);
+        let refusal = match denied {
+            Denied::Refused(refusal) => Some(refusal),
+            Denied::Failed(_) | Denied::Code(..) => None,
+        };
+        match asked {
+            Asked::Send { session, id } => {
+                vec![Self::send_denied(session, id, refusal, &failure, now)]
+            }
+            Asked::Control { session, request, .. } => match refusal {
+                Some(refusal) => {
+                    self.on_control_refused(&session, &request, &refusal, &failure, now)
+                }
+                None => self.on_control_failed(&session, &request, &failure, now),
+            },
+            Asked::Launch { request, agent } => {
+                self.launch_denied(&request, agent, refusal, &failure, now)
+            }
+            Asked::Other { session, request, send } => {
+                let (code, words) = (failure.code.as_str(), failure.message.as_str());
+                vec![error(code, words, request, send, Some(session), now)]
+            }
+        }
+    }
+
+    fn send_denied(
+        session: SessionId,
+        id: MessageId,
+        refusal: Option<Refusal>,
+        failure: &Failure,
+        now: Timestamp,
+    ) -> Output {
+        if let Some(Refusal::SendRepeated(told)) = refusal {
+            return told_again(&session, &told);
+        }
+        let code = failure.code.as_str();
+        // After a failed commit nobody knows yet whether it was recorded: told as failed, the
+        // send would be lost; told as an error, its client asks again.
+        if matches!(code, "unauthorized" | "rate_limited" | "internal") {
+            return error(code, &failure.message, None, Some(id), Some(session), now);
+        }
+        refused(&session, &id, failure, now)
+    }
+
+    pub(super) fn too_large(&self, session: &SessionId, id: &MessageId, now: Timestamp) -> Output {
+        let words = format!("A message has at most {} bytes", self.limits.max_content_bytes);
+        refused(session, id, &Failure::new("message_too_large", words), now)
+    }
+
+    fn launch_denied(
+        &mut self,
+        request: &RequestId,
+        agent: AgentType,
+        refusal: Option<Refusal>,
+        failure: &Failure,
+        now: Timestamp,
+    ) -> Vec<Output> {
+        if let Some(Refusal::LaunchRepeated(launch)) = refusal {
+            return self.tell_again(&launch, now);
+        }
+        self.launches.remove(request);
+        let (error_code, reason) = (failure.code.to_string(), failure.message.clone());
+        if matches!(error_code.as_str(), "rate_limited" | "invalid_message") {
+            let request = Some(request.clone());
+            return vec![error(&error_code, &reason, request, None, None, now)];
+        }
+        let body = SessionLaunchFailed { agent_type: Some(agent), reason, error_code };
+        vec![launch_failed(request, body, now)]
+    }
+}
+
+fn failure_of(denied: &Denied) -> Failure {
+    match denied {
+        Denied::Refused(refusal) => {
+            Failure::new(refusals::code(refusal).unwrap_or("internal"), refusal.to_string())
+        }
+        Denied::Failed(words) => Failure::new("internal", words.clone()),
+        Denied::Code(code, words) => Failure::new(code.as_str(), words.clone()),
+    }
+}
+
+/// A send that was never recorded: its failure is no event.
+fn refused(session: &SessionId, id: &MessageId, failure: &Failure, now: Timestamp) -> Output {
+    let envelope = Envelope {
+        session_id: Some(session.clone()),
+        server_ts: Some(now.into()),
+        ..Envelope::new("")
+    };
+    Output::Send(RelayFrame::MessageFailed(failed(id, failure, now)).encode(envelope))
+}
+
+/// A state told again keeps its event's name and time.
+fn told_again(session: &SessionId, told: &Told) -> Output {
+    let envelope = Envelope {
+        event_id: Some(event_id(session, told.sequence)),
+        sequence: Some(told.sequence),
+        session_id: Some(session.clone()),
+        server_ts: Some(told.at.into()),
+        ..Envelope::new("")
+    };
+    let (message_id, client_message_id) = (told.id.clone(), told.id.clone());
+    let frame = match &told.state {
+        State::Accepted => RelayFrame::MessageAccepted(MessageAccepted {
+            message_id,
+            client_message_id,
+            status: StatusWord::Accepted,
+            accepted_at: told.at.into(),
+            content: None,
+            attachments: vec![],
+            mode: None,
+            sent_by: None,
+            sealed: None,
+        }),
+        State::Delivered => RelayFrame::MessageDelivered(MessageDelivered {
+            message_id,
+            client_message_id,
+            status: StatusWord::Delivered,
+            delivered_at: told.at.into(),
+            run_id: None,
+        }),
+        State::Failed(failure) => RelayFrame::MessageFailed(failed(&told.id, failure, told.at)),
+    };
+    Output::Send(frame.encode(envelope))
+}
+
+fn failed(id: &MessageId, failure: &Failure, at: Timestamp) -> MessageFailed {
+    MessageFailed {
+        message_id: id.clone(),
+        client_message_id: id.clone(),
+        status: StatusWord::Failed,
+        failed_at: at.into(),
+        error: failure.into(),
+    }
+}

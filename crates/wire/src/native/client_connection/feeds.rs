@@ -1,0 +1,181 @@
+//! Recorded and passing events of each session, as this client is told them.
+
+use std::collections::VecDeque;
+
+use domain::passing::{Delta, Passing};
+use domain::session::{Event, Recorded, controls};
+use domain::{Live, Sequence, SessionId, Tail, Timestamp};
+
+use super::history::Ask;
+use super::{ClientConnection, Feature, Output, Purpose, Stage};
+use crate::native::events::{Cache, encode_delta, encode_event, encode_queue};
+
+/// This client's place in one session.
+#[derive(Debug)]
+pub(super) struct Feed {
+    pub(super) tail: Tail,
+    /// The newest event that is known of, told or not.
+    pub(super) known: Sequence,
+    /// The read that is on its way; live events wait for it.
+    pub(super) reading: Option<u64>,
+    /// History that was asked for meanwhile.
+    pub(super) asks: VecDeque<Ask>,
+    /// Words in the making went by untold.
+    pub(super) wants_drafts: bool,
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self {
+            tail: Tail::new(Sequence(0)),
+            known: Sequence(0),
+            reading: None,
+            asks: VecDeque::new(),
+            wants_drafts: false,
+        }
+    }
+}
+
+impl Feed {
+    /// Whether a read is on its way.
+    pub(super) fn is_reading(&self) -> bool {
+        self.reading.is_some()
+    }
+
+    /// Everything up to `head` counts as seen; what is known beyond must be read.
+    pub(super) fn start(&mut self, head: Sequence) {
+        self.tail = Tail::new(head);
+        self.hear(head);
+    }
+
+    /// An event is known to be in the ledger.
+    pub(super) fn hear(&mut self, sequence: Sequence) {
+        self.known = self.known.max(sequence);
+        self.tail.on_lag(self.known);
+    }
+}
+
+impl ClientConnection {
+    /// A live event.
+    pub fn on_event(
+        &mut self,
+        session: &SessionId,
+        recorded: &Recorded,
+        cache: &Cache,
+        _now: Timestamp,
+    ) -> Vec<Output> {
+        if self.principal.is_none() || self.stage == Stage::Opened {
+            return vec![];
+        }
+        let joined = self.stage == Stage::Joined;
+        let feed = match self.feeds.get_mut(session) {
+            Some(feed) => feed,
+            None => self.feeds.entry(session.clone()).or_default(),
+        };
+        if !joined || feed.is_reading() {
+            feed.hear(recorded.sequence);
+            return vec![];
+        }
+        let shown = feed.tail.on_live(recorded.sequence);
+        feed.known = feed.known.max(recorded.sequence);
+        match shown {
+            Live::Show => {
+                let mut outputs = vec![];
+                self.show(session, recorded, Some(cache), &mut outputs);
+                outputs
+            }
+            // An earlier read failed: this is the time to try again.
+            Live::Skip if !feed.tail.is_behind() => vec![],
+            Live::Skip | Live::Read => {
+                let after = feed.tail.cursor();
+                vec![self.begin(session, Purpose::CatchUp, after)]
+            }
+        }
+    }
+
+    /// Words in the making.
+    pub fn on_passing(
+        &mut self,
+        session: &SessionId,
+        passing: &Passing,
+        cache: &Cache,
+    ) -> Vec<Output> {
+        if self.stage != Stage::Joined || !self.hears_passing(session) {
+            return vec![];
+        }
+        let Some(feed) = self.feeds.get_mut(session) else { return vec![] };
+        // Never before the events that it follows.
+        if feed.is_reading() || feed.tail.is_behind() || feed.tail.cursor() < passing.after {
+            feed.wants_drafts = true;
+            return vec![];
+        }
+        vec![Output::Send(cache.passing(session, passing))]
+    }
+
+    /// Everything in the making, as of the event `after`; see [`Output::Drafts`].
+    pub fn on_drafts(
+        &mut self,
+        session: &SessionId,
+        after: Sequence,
+        deltas: Vec<Delta>,
+    ) -> Vec<Output> {
+        if deltas.is_empty() || self.stage != Stage::Joined || !self.hears_passing(session) {
+            return vec![];
+        }
+        let Some(feed) = self.feeds.get_mut(session) else { return vec![] };
+        if feed.is_reading() || feed.tail.is_behind() {
+            feed.wants_drafts = true;
+            return vec![];
+        }
+        if feed.tail.cursor() != after {
+            // A message may have ended meanwhile: ask how it stands now.
+            return vec![Output::Drafts(session.clone())];
+        }
+        let told = deltas.into_iter().map(|delta| encode_delta(session, after, &delta));
+        told.map(Output::Send).collect()
+    }
+
+    /// Live events were missed.
+    pub fn on_lag(&mut self, _now: Timestamp) -> Vec<Output> {
+        match self.stage {
+            // The welcome that is on its way may be older than what was missed.
+            Stage::Joining | Stage::Joined if self.principal.is_some() => vec![Output::Join],
+            Stage::Opened | Stage::Joining | Stage::Joined => vec![],
+        }
+    }
+
+    /// Whether this client wants the passing events of that session.
+    pub(super) fn hears_passing(&self, session: &SessionId) -> bool {
+        let watched = self.watched.as_ref().is_none_or(|watched| watched.contains(session));
+        watched && self.has(Feature::Deltas) && self.principal.is_some()
+    }
+
+    /// Tells one event by itself.
+    pub(super) fn show(
+        &mut self,
+        session: &SessionId,
+        recorded: &Recorded,
+        cache: Option<&Cache>,
+        outputs: &mut Vec<Output>,
+    ) {
+        if let Event::Control(controls::Event::Settled { request, by, failure, .. }) =
+            &recorded.event
+        {
+            outputs.extend(self.settle(session, request, by, failure.as_ref(), recorded.at));
+            return;
+        }
+        let Some(form) = self.features.form_of(&recorded.event) else { return };
+        let frame = match cache {
+            Some(cache) => cache.event(session, recorded, form),
+            None => encode_event(session, recorded, form),
+        };
+        outputs.extend(frame.map(Output::Send));
+        if self.has(Feature::Queue) {
+            let frame = match cache {
+                Some(cache) => cache.queue(session, recorded),
+                None => encode_queue(session, recorded),
+            };
+            outputs.extend(frame.map(Output::Send));
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Reading the ledger for a client: resuming, answering `history_request`, catching up.
+//!
+//! One read at a time per session. While one is on its way, live events of that session are not
+//! told: they will be read. So whatever a client asks for, the live events that follow begin
+//! where the answer ends.
+
+use bytes::Bytes;
+use domain::session::{Event, Recorded, controls, transcript};
+use domain::{FailureCode, RequestId, Sequence, SessionId, Tail, Timestamp};
+use serde::Serialize;
+
+use super::{ClientConnection, Denied, Feature, Output, PageOf, Purpose, ReadJob, error};
+use crate::native::events::{Form, encode_event, encode_queue};
+use crate::native::frames::{HistorySnapshot, RelayFrame};
+use crate::native::refusals;
+use crate::native::shapes::{Envelope, Message, Time, VERSION};
+
+/// Events in one page.
+pub const PAGE_EVENTS_MAX: usize = 500;
+/// Requests for the history of one session that may wait for each other. More are answered
+/// `rate_limited`.
+pub const ASKS_MAX: usize = 16;
+
+/// History that waits to be read.
+#[derive(Debug)]
+pub(super) struct Ask {
+    purpose: Purpose,
+    after: Sequence,
+}
+
+impl ClientConnection {
+    /// A client asks for history.
+    pub(super) fn ask(
+        &mut self,
+        session: &SessionId,
+        purpose: Purpose,
+        after: Sequence,
+        now: Timestamp,
+    ) -> Vec<Output> {
+        let feed = self.feeds.entry(session.clone()).or_default();
+        if !feed.is_reading() {
+            return vec![self.begin(session, purpose, after)];
+        }
+        if feed.asks.len() >= ASKS_MAX {
+            let words = "Too many requests for this session's history wait";
+            let request = request_of(&purpose).cloned();
+            return vec![error("rate_limited", words, request, None, Some(session.clone()), now)];
+        }
+        feed.asks.push_back(Ask { purpose, after });
+        vec![]
+    }
+
+    /// Begins to read after an event; nothing of that session is told until it is there.
+    pub(super) fn begin(
+        &mut self,
+        session: &SessionId,
+        purpose: Purpose,
+        after: Sequence,
+    ) -> Output {
+        let ticket = self.count();
+        let feed = self.feeds.entry(session.clone()).or_default();
+        feed.reading = Some(ticket);
+        feed.tail = Tail::new(after);
+        feed.tail.on_lag(feed.known);
+        let (session, upto) = (session.clone(), None);
+        Output::Read(ReadJob { session, after, upto, limit: PAGE_EVENTS_MAX, purpose, ticket })
+    }
+
+    /// A page was read.
+    pub fn on_page(&mut self, job: ReadJob, page: PageOf, now: Timestamp) -> Vec<Output> {
+        let PageOf { mut events, head, first_kept, has_more } = page;
+        let Some(feed) = self.feeds.get_mut(&job.session) else { return vec![] };
+        if feed.reading != Some(job.ticket) {
+            return vec![];
+        }
+        feed.known = feed.known.max(head);
+        let is_lost = first_kept > job.after.next();
+        let snapshot = matches!(job.purpose, Purpose::Snapshot(_));
+        if !snapshot && (job.after > head || is_lost) {
+            return self.start_over(&job, first_kept, now);
+        }
+        feed.tail.on_lag(feed.known);
+        events.retain(|recorded| feed.tail.on_read(recorded.sequence));
+        if events.is_empty() && !has_more {
+            // Nothing is there up to the head, whatever its number says.
+            feed.tail = Tail::new(head.max(feed.tail.cursor()));
+            feed.tail.on_lag(feed.known);
+        }
+        let (last, has_more) = (feed.tail.cursor(), feed.tail.is_behind());
+        let mut outputs = self.tell(&job, &events, last, has_more, now);
+        outputs.extend(self.go_on(job, last, has_more));
+        outputs
+    }
+
+    /// A page could not be read.
+    pub fn on_read_failed(&mut self, job: ReadJob, denied: Denied, now: Timestamp) -> Vec<Output> {
+        let Some(feed) = self.feeds.get_mut(&job.session) else { return vec![] };
+        if feed.reading != Some(job.ticket) {
+            return vec![];
+        }
+        feed.reading = None;
+        let asks = std::mem::take(&mut feed.asks);
+        let (code, words) = match denied {
+            Denied::Refused(refusal) => {
+                (refusals::code(&refusal).unwrap_or("internal").into(), refusal.to_string())
+            }
+            Denied::Failed(words) => (FailureCode::from("history_not_available"), words),
+            Denied::Code(code, words) => (code, words),
+        };
+        let code = code.as_str();
+        if code == "session_unknown" {
+            self.feeds.remove(&job.session);
+        }
+        let requests = std::iter::once(job.purpose).chain(asks.into_iter().map(|ask| ask.purpose));
+        let told = requests.map(|purpose| {
+            let (request, session) = (request_of(&purpose).cloned(), Some(job.session.clone()));
+            error(code, &words, request, None, session, now)
+        });
+        told.collect()
+    }
+
+    /// The cursor is not in the ledger: the client gets everything instead.
+    fn start_over(&mut self, job: &ReadJob, first_kept: Sequence, now: Timestamp) -> Vec<Output> {
+        let request = request_of(&job.purpose).cloned();
+        let words = format!("Sequence {} is not in this session's history", job.after);
+        let session = Some(job.session.clone());
+        let code = "resume_cursor_invalid";
+        let told = error(code, &words, request.clone(), None, session, now);
+        let after = Sequence(first_kept.0.saturating_sub(1));
+        vec![told, self.begin(&job.session, Purpose::Snapshot(request), after)]
+    }
+
+    fn tell(
+        &mut self,
+        job: &ReadJob,
+        events: &[Recorded],
+        last: Sequence,
+        has_more: bool,
+        now: Timestamp,
+    ) -> Vec<Output> {
+        let mut outputs = vec![];
+        match &job.purpose {
+            Purpose::CatchUp => {
+                for recorded in events {
+                    self.show(&job.session, recorded, None, &mut outputs);
+                }
+            }
+            Purpose::Delta(request) => {
+                let frame = self.delta(job, request.as_ref(), events, last, has_more, now);
+                outputs.push(Output::Send(frame));
+                outputs.extend(self.settled_in(&job.session, events));
+            }
+            Purpose::Snapshot(request) => {
+                outputs.push(self.snapshot_of(job, request.as_ref(), events, last, has_more, now));
+                outputs.extend(self.settled_in(&job.session, events));
+            }
+        }
+        outputs
+    }
+
+    fn go_on(&mut self, job: ReadJob, last: Sequence, has_more: bool) -> Vec<Output> {
+        let session = &job.session;
+        if has_more {
+            let purpose = match job.purpose {
+                Purpose::CatchUp => Purpose::CatchUp,
+                Purpose::Delta(request) | Purpose::Snapshot(request) => Purpose::Delta(request),
+            };
+            return vec![self.begin(session, purpose, last)];
+        }
+        let Some(feed) = self.feeds.get_mut(session) else { return vec![] };
+        feed.reading = None;
+        if let Some(Ask { purpose, after }) = feed.asks.pop_front() {
+            return vec![self.begin(session, purpose, after)];
+        }
+        let wants_drafts = std::mem::take(&mut feed.wants_drafts);
+        let drafts = wants_drafts && self.hears_passing(session);
+        drafts.then(|| Output::Drafts(session.clone())).into_iter().collect()
+    }
+
+    /// `history_delta`. The events are put together as bytes: each is a frame already.
+    fn delta(
+        &self,
+        job: &ReadJob,
+        request_id: Option<&RequestId>,
+        events: &[Recorded],
+        last_sequence: Sequence,
+        has_more: bool,
+        now: Timestamp,
+    ) -> Bytes {
+        #[derive(Serialize)]
+        struct Head<'a> {
+            #[serde(rename = "type")]
+            kind: &'static str,
+            protocol_version: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            request_id: Option<&'a RequestId>,
+            session_id: &'a SessionId,
+            server_ts: Time,
+            from_sequence: Sequence,
+            last_sequence: Sequence,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            has_more: Option<bool>,
+        }
+        let head = Head {
+            kind: "history_delta",
+            protocol_version: VERSION,
+            request_id,
+            session_id: &job.session,
+            server_ts: now.into(),
+            from_sequence: job.after,
+            last_sequence,
+            has_more: self.has(Feature::Paging).then_some(has_more),
+        };
+        let mut frame = serde_json::to_vec(&head).unwrap_or_default();
+        frame.pop();
+        frame.extend_from_slice(b",\"events\":[");
+        let queue = self.has(Feature::Queue);
+        let mut first = true;
+        for recorded in events {
+            let Some(form) = self.features.form_of(&recorded.event) else { continue };
+            let event = encode_event(&job.session, recorded, form);
+            let change = if queue { encode_queue(&job.session, recorded) } else { None };
+            for bytes in event.into_iter().chain(change) {
+                if !std::mem::take(&mut first) {
+                    frame.push(b',');
+                }
+                frame.extend_from_slice(&bytes);
+            }
+        }
+        frame.extend_from_slice(b"]}");
+        frame.into()
+    }
+
+    fn snapshot_of(
+        &self,
+        job: &ReadJob,
+        request: Option<&RequestId>,
+        events: &[Recorded],
+        last_sequence: Sequence,
+        has_more: bool,
+        now: Timestamp,
+    ) -> Output {
+        let messages = events.iter().filter_map(|recorded| match &recorded.event {
+            Event::Transcript(transcript::Event::Message(message)) => {
+                let message = match self.features.form() {
+                    Form::Plain => Message::plain(message),
+                    Form::Full => Message::full(message),
+                };
+                Some(message.into_owned())
+            }
+            Event::Transcript(
+                transcript::Event::ToolCall(_)
+                | transcript::Event::ToolUpdate(_)
+                | transcript::Event::Plan(_)
+                | transcript::Event::Notice(_)
+                | transcript::Event::Context(_)
+                | transcript::Event::Echoed(_),
+            )
+            | Event::Delivery(_)
+            | Event::Queue(_)
+            | Event::Prompt(_)
+            | Event::Run(_)
+            | Event::Control(_)
+            | Event::Config(_)
+            | Event::Status(_) => None,
+        });
+        let has_more = self.has(Feature::Paging).then_some(has_more);
+        let body = HistorySnapshot { last_sequence, messages: messages.collect(), has_more };
+        let envelope = Envelope {
+            request_id: request.cloned(),
+            session_id: Some(job.session.clone()),
+            server_ts: Some(now.into()),
+            ..Envelope::new("")
+        };
+        Output::Send(RelayFrame::HistorySnapshot(body).encode(envelope))
+    }
+
+    /// Answers to this client that lie in what was read; live, they were held back.
+    fn settled_in(&mut self, session: &SessionId, events: &[Recorded]) -> Vec<Output> {
+        let mut outputs = vec![];
+        for recorded in events {
+            if matches!(&recorded.event, Event::Control(controls::Event::Settled { .. })) {
+                self.show(session, recorded, None, &mut outputs);
+            }
+        }
+        outputs
+    }
+}
+
+fn request_of(purpose: &Purpose) -> Option<&RequestId> {
+    match purpose {
+        Purpose::CatchUp => None,
+        Purpose::Delta(request) | Purpose::Snapshot(request) => request.as_ref(),
+    }
+}

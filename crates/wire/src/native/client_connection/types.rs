@@ -1,0 +1,204 @@
+//! What a client's connection is told, and what it asks of its shell.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use domain::fleet::{Launch, LaunchWish};
+use domain::session::controls::Kind;
+use domain::session::{Card, Recorded, Wish};
+use domain::{
+    AgentType, FailureCode, MessageId, Refusal, RequestId, Sequence, SessionId, Timestamp,
+};
+
+use crate::native::shapes::Session;
+
+/// Limits and times that a person may configure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a send's content.
+    pub max_content_bytes: usize,
+    /// How often a peer is asked to send a heartbeat.
+    pub heartbeat_interval_ms: u64,
+    /// After how long without a frame a connection is stale.
+    pub heartbeat_timeout_ms: u64,
+    /// How long a peer may take to say hello.
+    pub hello_timeout_ms: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_content_bytes: 100 * 1024,
+            heartbeat_interval_ms: 10_000,
+            heartbeat_timeout_ms: 30_000,
+            hello_timeout_ms: 10_000,
+        }
+    }
+}
+
+/// Rates, shared by all connections of a credential and client id.
+pub trait Throttle {
+    /// One more frame. Whether it may be taken.
+    fn frame(&mut self, now: Timestamp) -> bool;
+    /// One more send. Whether it may be taken.
+    fn send(&mut self, now: Timestamp) -> bool;
+}
+
+/// What a connection asks of its shell.
+#[derive(Debug)]
+pub enum Output {
+    /// Send this text frame.
+    Send(Bytes),
+    /// Say this to a session, in the principal's name. A refusal comes back by `on_denied`; what
+    /// it leads to is heard as events.
+    Session {
+        /// Which session.
+        session: SessionId,
+        /// What.
+        wish: Wish,
+        /// Comes back with a refusal.
+        asked: Asked,
+    },
+    /// Say this to the fleet, likewise.
+    Launch {
+        /// What.
+        wish: LaunchWish,
+        /// Comes back with a refusal.
+        asked: Asked,
+    },
+    /// Watch all live events from here on, then answer with `on_welcome`. Asked for again when
+    /// live events were missed.
+    Join,
+    /// Read the ledger, then answer with `on_page` or `on_read_failed`.
+    Read(ReadJob),
+    /// Answer with `on_drafts`.
+    Drafts(SessionId),
+    /// Answer with `on_card`, if there is such a session.
+    Card {
+        /// Which session.
+        session: SessionId,
+        /// Comes back with the card.
+        request: Option<RequestId>,
+    },
+    /// Send what was to be sent, then close.
+    Close {
+        /// The WebSocket close code.
+        code: u16,
+        /// A few words for the other end's log.
+        reason: &'static str,
+    },
+}
+
+/// A page of the ledger to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadJob {
+    /// Which session.
+    pub session: SessionId,
+    /// After this event.
+    pub after: Sequence,
+    /// Up to this event, or to the end.
+    pub upto: Option<Sequence>,
+    /// At most so many.
+    pub limit: usize,
+    /// What for.
+    pub purpose: Purpose,
+    /// Tells the answers apart.
+    pub ticket: u64,
+}
+
+/// What a page is read for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Purpose {
+    /// Live events were missed: they are told one by one.
+    CatchUp,
+    /// The client asked for what came after an event.
+    Delta(Option<RequestId>),
+    /// The client asked for everything; this is the first page.
+    Snapshot(Option<RequestId>),
+}
+
+/// A page of the ledger.
+#[derive(Debug)]
+pub struct PageOf {
+    /// In order.
+    pub events: Vec<Recorded>,
+    /// The last event of the session.
+    pub head: Sequence,
+    /// The first event that retention left.
+    pub first_kept: Sequence,
+    /// Whether there are more after these.
+    pub has_more: bool,
+}
+
+/// What there is to see when a client arrives.
+#[derive(Debug)]
+pub struct Welcome {
+    /// Every session that the client may see, closed ones included.
+    pub sessions: Vec<Listing>,
+    /// This client's launches, on their way and held.
+    pub launches: Vec<Launch>,
+}
+
+/// A session in a list.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    /// Which.
+    pub id: SessionId,
+    /// Its last event.
+    pub head: Sequence,
+    /// What lists show of it.
+    pub card: Arc<Card>,
+}
+
+/// A session as `GET /v1/sessions` shows it.
+pub fn session_json(listing: &Listing) -> Session {
+    Session::of_card(&listing.id, &listing.card).with_extensions(&listing.card, listing.head)
+}
+
+/// What was asked, so that a refusal finds its words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// A send.
+    Send {
+        /// To which session.
+        session: SessionId,
+        /// Which.
+        id: MessageId,
+    },
+    /// A control command.
+    Control {
+        /// Of which session.
+        session: SessionId,
+        /// Its id.
+        request: RequestId,
+        /// What.
+        kind: Kind,
+    },
+    /// A launch.
+    Launch {
+        /// Its id.
+        request: RequestId,
+        /// Of which agent.
+        agent: AgentType,
+    },
+    /// Anything else.
+    Other {
+        /// Of which session.
+        session: SessionId,
+        /// Its id.
+        request: Option<RequestId>,
+        /// The send that it was about.
+        send: Option<MessageId>,
+    },
+}
+
+/// Why nothing came of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Denied {
+    /// The domain said no.
+    Refused(Refusal),
+    /// The store could not.
+    Failed(String),
+    /// The shell said no, with this code and these words.
+    Code(FailureCode, String),
+}

@@ -1,0 +1,100 @@
+//! Starting sessions.
+
+use domain::fleet::{Launch, LaunchWish};
+use domain::{AgentType, MachineLabel, ModelId, RequestId};
+use serde::{Deserialize, Serialize};
+
+use crate::native::shapes::{Time, id};
+
+/// A person wants a new session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LaunchSession {
+    /// Which agent.
+    #[serde(deserialize_with = "id::required")]
+    pub agent_type: AgentType,
+    /// In which folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_path: Option<String>,
+    /// A hint for its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_title: Option<String>,
+    /// Extension: on which machine.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    pub machine_label: Option<MachineLabel>,
+    /// Extension: with which model.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    pub model_id: Option<ModelId>,
+    /// Extension: in which permission mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
+}
+
+impl LaunchSession {
+    /// The wish of the domain.
+    pub fn into_model(self, request: RequestId) -> LaunchWish {
+        LaunchWish {
+            request,
+            agent: self.agent_type,
+            workspace_path: self.workspace_path,
+            window_title: self.window_title,
+            machine: self.machine_label,
+            model: self.model_id,
+            permission_mode: self.permission_mode,
+        }
+    }
+}
+
+/// A launch that is on its way, in an ack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingLaunch {
+    /// The client's id for it.
+    #[serde(deserialize_with = "id::required")]
+    pub request_id: RequestId,
+    /// Which agent.
+    #[serde(deserialize_with = "id::required")]
+    pub agent_type: AgentType,
+    /// Since when.
+    pub launched_at: Time,
+    /// Until when.
+    pub timeout_at: Time,
+}
+
+impl From<&Launch> for PendingLaunch {
+    fn from(launch: &Launch) -> Self {
+        Self {
+            request_id: launch.request.clone(),
+            agent_type: launch.agent.clone(),
+            launched_at: launch.launched_at.into(),
+            timeout_at: launch.timeout_at.into(),
+        }
+    }
+}
+
+/// A launch is on its way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionLaunching {
+    /// Which agent.
+    #[serde(deserialize_with = "id::required")]
+    pub agent_type: AgentType,
+}
+
+/// A launch led to a session, which the envelope names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionLaunchAck {
+    /// Which agent.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    pub agent_type: Option<AgentType>,
+}
+
+/// A launch led to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionLaunchFailed {
+    /// Which agent.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    pub agent_type: Option<AgentType>,
+    /// For a person.
+    #[serde(default)]
+    pub reason: String,
+    /// A stable code.
+    pub error_code: String,
+}
