@@ -1,0 +1,244 @@
+//! Rules that take more than a few frames to show.
+
+use domain::passing::{Delta, Passing, Voice};
+use domain::{Content, Sequence};
+use serde_json::{Value, json};
+use wire::native::{Cache, Denied, Output, Purpose};
+
+use crate::relay::Relay;
+use crate::script::{covers, said};
+
+fn hello(features: &[&str]) -> String {
+    json!({"type": "connection_hello", "protocol_version": 1, "peer_role": "browser",
+        "client_name": "t", "features": features})
+    .to_string()
+}
+
+fn greeted(features: &[&str]) -> Relay {
+    let mut relay = Relay::new();
+    relay.session_up("sess_1", "demo");
+    relay.text("a", &hello(features));
+    heard(&mut relay, "a");
+    relay
+}
+
+fn heard(relay: &mut Relay, name: &str) -> Vec<Value> {
+    std::mem::take(&mut relay.clients.get_mut(name).unwrap().heard)
+}
+
+// spec: native/history_delta.4, native/history_snapshot.2
+#[test]
+fn a_long_history_comes_in_pages_of_five_hundred() {
+    for (features, has_more) in [(&["paging"][..], true), (&[][..], false)] {
+        let mut relay = greeted(features);
+        for n in 0..1_200 {
+            relay.report("sess_1", said(&format!("x{n}")));
+        }
+        heard(&mut relay, "a");
+        let ask = |after: Option<u64>| {
+            json!({"type": "history_request", "protocol_version": 1, "session_id": "sess_1",
+                "request_id": "h", "after_sequence": after})
+            .to_string()
+        };
+        relay.text("a", &ask(Some(0)));
+        let pages = heard(&mut relay, "a");
+        let counts: Vec<_> = pages.iter().map(|p| p["events"].as_array().unwrap().len()).collect();
+        assert_eq!(counts, [500, 500, 201]);
+        let places = pages.iter().map(|p| (&p["from_sequence"], &p["last_sequence"]));
+        let places: Vec<_> =
+            places.map(|(a, b)| (a.as_u64().unwrap(), b.as_u64().unwrap())).collect();
+        assert_eq!(places, [(0, 500), (500, 1_000), (1_000, 1_201)]);
+        assert!(pages.iter().all(|page| page["request_id"] == "h"));
+        let more: Vec<_> = pages.iter().map(|page| page.get("has_more").cloned()).collect();
+        let told = [Some(json!(true)), Some(json!(true)), Some(json!(false))];
+        assert_eq!(more, if has_more { told.to_vec() } else { vec![None; 3] });
+
+        relay.text("a", &ask(None));
+        let pages = heard(&mut relay, "a");
+        let kinds: Vec<_> = pages.iter().map(|page| page["type"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["history_snapshot", "history_delta", "history_delta"]);
+        assert_eq!(pages[0]["last_sequence"], 500);
+        assert_eq!(pages[0]["messages"].as_array().unwrap().len(), 499);
+        assert_eq!(pages[2]["last_sequence"], 1_201);
+    }
+}
+
+// spec: native/limits.2
+#[test]
+fn content_at_the_limit_is_taken_and_over_it_is_not() {
+    let mut relay = greeted(&[]);
+    for (bytes, told) in [(1_000, "message_accepted"), (1_001, "message_failed")] {
+        let send = json!({"type": "send_message", "protocol_version": 1, "session_id": "sess_1",
+            "client_message_id": format!("m{bytes}"), "content": "x".repeat(bytes),
+            "created_at": "2026-03-19T10:16:30.000Z"});
+        relay.text("a", &send.to_string());
+        assert_eq!(heard(&mut relay, "a")[0]["type"], told);
+    }
+    relay.text(
+        "a",
+        &json!({"type": "send_message", "protocol_version": 1, "session_id": "sess_1",
+        "client_message_id": "big", "content": "é".repeat(501),
+        "created_at": "2026-03-19T10:16:30.000Z"})
+        .to_string(),
+    );
+    let failed = &heard(&mut relay, "a")[0];
+    assert!(covers(&json!({"error": {"code": "message_too_large"}, "event_id": null}), failed));
+}
+
+// spec: native/attachments.2
+#[test]
+fn an_unknown_attachment_is_told_to_the_sender_alone() {
+    let mut relay = greeted(&[]);
+    let send = json!({"type": "send_message", "protocol_version": 1, "session_id": "sess_1",
+        "client_message_id": "m", "attachments": [{"attachment_id": "att_1", "name": "a.png"}],
+        "created_at": "2026-03-19T10:16:30.000Z"});
+    let now = relay.now;
+    let client = relay.clients.get_mut("a").unwrap();
+    let mut outputs = client.machine.on_text(&send.to_string(), &mut client.gauge, now);
+    let Some(Output::Session { asked, .. }) = outputs.pop() else { panic!("{outputs:?}") };
+    let denied = Denied::Code("attachment_unknown".into(), "no such upload".to_owned());
+    let outputs = client.machine.on_denied(asked, denied, now);
+    relay.carry_out("a", outputs);
+    let expected = json!({"type": "message_failed", "event_id": null, "sequence": null,
+        "client_message_id": "m", "error": {"code": "attachment_unknown"}});
+    assert!(covers(&expected, &heard(&mut relay, "a")[0]));
+}
+
+/// A failed commit may have happened after all: it must not be told as a failed send.
+#[test]
+fn a_send_that_could_not_be_recorded_is_an_error_that_names_it() {
+    let mut relay = greeted(&[]);
+    let send = json!({"type": "send_message", "protocol_version": 1, "session_id": "sess_1",
+        "client_message_id": "m", "content": "x", "created_at": "2026-03-19T10:16:30.000Z"});
+    let now = relay.now;
+    let client = relay.clients.get_mut("a").unwrap();
+    let mut outputs = client.machine.on_text(&send.to_string(), &mut client.gauge, now);
+    let Some(Output::Session { asked, .. }) = outputs.pop() else { panic!("{outputs:?}") };
+    let outputs = client.machine.on_denied(asked, Denied::Failed("disk full".to_owned()), now);
+    relay.carry_out("a", outputs);
+    let expected =
+        json!({"type": "connection_error", "code": "internal", "client_message_id": "m"});
+    assert!(covers(&expected, &heard(&mut relay, "a")[0]));
+}
+
+fn delta(offset: u64, words: &str) -> Delta {
+    let words = Content::Open(words.to_owned());
+    Delta { message: "d1".into(), part: 0, voice: Voice::Text, offset, words }
+}
+
+fn pass_by(relay: &mut Relay, after: u64, offset: u64, words: &str) -> usize {
+    let passing = Passing { after: Sequence(after), delta: delta(offset, words) };
+    let machine = &mut relay.clients.get_mut("a").unwrap().machine;
+    let outputs = machine.on_passing(&"sess_1".into(), &passing, &Cache::default());
+    let count = outputs.len();
+    relay.carry_out("a", outputs);
+    count
+}
+
+// spec: native/extensions.3, native/extensions.4
+#[test]
+fn words_in_the_making_never_overtake_what_they_follow() {
+    let mut relay = greeted(&["deltas"]);
+    assert_eq!(pass_by(&mut relay, 1, 0, "hel"), 1);
+    let expected = json!({"type": "message_delta", "protocol_version": 1, "session_id": "sess_1",
+        "message_id": "d1", "part": 0, "kind": "text", "offset": 0, "content": "hel",
+        "after_sequence": 1, "event_id": null, "sequence": null});
+    assert!(covers(&expected, &heard(&mut relay, "a")[0]));
+    assert_eq!(pass_by(&mut relay, 2, 3, "lo"), 0, "event 2 was not told yet");
+    relay.slow_reads = true;
+    relay.text("a", r#"{"type":"history_request","protocol_version":1,"session_id":"sess_1"}"#);
+    assert_eq!(pass_by(&mut relay, 1, 3, "lo"), 0, "the ledger is being read");
+}
+
+// spec: native/extensions.5
+#[test]
+fn who_missed_words_in_the_making_gets_them_from_the_start() {
+    let mut relay = greeted(&["deltas"]);
+    relay.slow_reads = true;
+    relay.text("a", r#"{"type":"history_request","protocol_version":1,"session_id":"sess_1","after_sequence":1}"#);
+    assert_eq!(pass_by(&mut relay, 1, 0, "hel"), 0);
+    relay.read_now();
+    heard(&mut relay, "a");
+    let machine = &mut relay.clients.get_mut("a").unwrap().machine;
+    let (session, drafts) = ("sess_1".into(), vec![delta(0, "hello")]);
+    let stale = machine.on_drafts(&session, Sequence(0), drafts.clone());
+    assert!(matches!(stale.as_slice(), [Output::Drafts(_)]), "as of another event: asked again");
+    let outputs = machine.on_drafts(&session, Sequence(1), drafts);
+    relay.carry_out("a", outputs);
+    assert_eq!(heard(&mut relay, "a")[0]["content"], "hello");
+}
+
+// spec: native/extensions.2, native/extensions.6
+#[test]
+fn passing_events_go_to_those_who_want_them() {
+    let mut relay = greeted(&[]);
+    assert_eq!(pass_by(&mut relay, 1, 0, "hel"), 0, "a plain peer");
+    let mut relay = greeted(&["deltas", "watch"]);
+    assert_eq!(pass_by(&mut relay, 1, 0, "hel"), 1);
+    relay.text("a", r#"{"type":"watch","protocol_version":1,"sessions":["other"]}"#);
+    assert_eq!(pass_by(&mut relay, 1, 3, "lo"), 0);
+    relay.text("a", r#"{"type":"watch","protocol_version":1,"sessions":["sess_1"]}"#);
+    assert_eq!(pass_by(&mut relay, 1, 3, "lo"), 1);
+}
+
+#[test]
+fn a_page_that_nobody_waits_for_is_ignored() {
+    let mut relay = greeted(&[]);
+    let job = wire::native::ReadJob {
+        session: "sess_1".into(),
+        after: Sequence(0),
+        upto: None,
+        limit: 1,
+        purpose: Purpose::CatchUp,
+        ticket: 999,
+    };
+    let page = wire::native::PageOf {
+        events: relay.ledger("sess_1").to_vec(),
+        head: Sequence(1),
+        first_kept: Sequence(1),
+        has_more: false,
+    };
+    let now = relay.now;
+    let outputs = relay.clients.get_mut("a").unwrap().machine.on_page(job, page, now);
+    assert!(outputs.is_empty(), "{outputs:?}");
+}
+
+/// The welcome is gathered while the world goes on: what passes meanwhile is read afterwards, and
+/// what the client says meanwhile is done afterwards.
+#[test]
+fn what_happens_between_hello_and_ack_is_neither_lost_nor_early() {
+    use domain::session::{Change, Command, Policy, Session};
+    use wire::native::{ClientConnection, Limits, Listing, Welcome};
+
+    let mut relay = Relay::new();
+    relay.session_up("sess_1", "demo");
+    relay.report("sess_1", said("x1"));
+    let ledger = relay.ledger("sess_1").to_vec();
+    let principal = domain::Principal {
+        credential: "a".into(),
+        role: domain::Role::Operator,
+        client: None,
+        name: "a".to_owned(),
+    };
+    let now = relay.now;
+    let mut machine = ClientConnection::new("c".into(), Some(principal), Limits::default(), now);
+    let mut gauge = crate::relay::Gauge::default();
+    assert!(matches!(machine.on_text(&hello(&[]), &mut gauge, now).as_slice(), [Output::Join]));
+    let early =
+        r#"{"type":"agent_interrupt","protocol_version":1,"request_id":"i","session_id":"sess_1"}"#;
+    assert!(machine.on_text(early, &mut gauge, now).is_empty());
+    let cache = Cache::default();
+    assert!(machine.on_event(&"sess_1".into(), &ledger[1], &cache, now).is_empty());
+    let mut session = Session::default();
+    session.apply(&ledger[0]);
+    let _ = session.perform(&Command::Relay(Change::Tick), Policy::default(), now);
+    let card = std::sync::Arc::new(session.card());
+    let listing = Listing { id: "sess_1".into(), head: Sequence(1), card };
+    let outputs = machine.on_welcome(&Welcome { sessions: vec![listing], launches: vec![] }, now);
+    let [Output::Send(_), Output::Send(_), Output::Read(job), Output::Session { .. }] =
+        outputs.as_slice()
+    else {
+        panic!("{outputs:?}")
+    };
+    assert_eq!((job.after, &job.purpose), (Sequence(1), &Purpose::CatchUp));
+}
