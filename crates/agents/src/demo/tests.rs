@@ -51,6 +51,14 @@ fn slow_streams_that_many_words_a_tenth_of_a_second_apart() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_does_not_stop_it() {
+    let mut demo = Demo::new("", None);
+    deliver(&mut demo, "m1", "slow: 5", 1_000_000);
+    assert_eq!(demo.on_deadline(Timestamp(5_000)), []);
+    assert_eq!(demo.deadline(), Some(Timestamp(5_100)));
+}
+
+#[test]
 fn ask_shows_the_call_and_waits_for_an_answer() {
     let mut demo = Demo::new("", None);
     let told = deliver(&mut demo, "m1", "ask: rm -rf target", 5_000);

@@ -307,6 +307,21 @@ fn heartbeats_follow_the_relays_interval_and_its_silence_ends_the_connection() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_stops_neither_agents_nor_heartbeats() {
+    let mut world = World::new();
+    world.now = 10_000_000;
+    world.connect();
+    world.offer(&deliver(&world.demo(), "m1", "slow: 3", 5)).unwrap();
+    world.now = 1_000;
+    world.handle([]).unwrap();
+    let beat = world.pass(10_000);
+    assert!(beat.frames.iter().any(|frame| frame.starts_with(br#"{"type":"heartbeat""#)));
+    world.idle().unwrap();
+    assert!(world.now < 20_000);
+    assert_eq!(world.of("run_ended").len(), 1);
+}
+
+#[test]
 fn a_relay_that_never_greets_is_left() {
     let mut world = World::new();
     world.handle([Input::Connected]).unwrap();
