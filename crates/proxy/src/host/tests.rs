@@ -20,6 +20,7 @@ const CRASHES: [Crash; 3] = [Crash::KeepsNone, Crash::KeepsHalf, Crash::KeepsAll
 const TURNS_MAX: usize = 10_000;
 
 // spec: native/forwarding.2
+// spec: native/delivery_state.3
 #[test]
 fn wherever_it_crashes_a_send_reaches_the_agent_once_and_is_told_delivered() {
     for crash in CRASHES {
@@ -130,12 +131,28 @@ fn an_agent_without_a_driver_cannot_be_launched() {
     assert_eq!(failed["request_id"], "l1");
 }
 
+// spec: native/session_closed.5
 #[test]
-fn the_demo_session_is_the_same_after_a_restart() {
+fn the_demo_session_is_the_same_after_a_restart_and_nobody_is_told_that_it_closed() {
     let mut world = World::new();
+    world.connect();
     let demo = world.demo();
     world.crash(Crash::KeepsNone);
     assert_eq!(world.demo(), demo);
+    world.connect();
+    assert!(world.of("session_closed").is_empty());
+}
+
+// spec: native/proxy_launch_behavior.4
+#[test]
+fn a_launch_outside_of_the_allowed_folders_fails() {
+    let mut world = World { roots: vec!["/home/ada".to_owned()], ..World::new() };
+    world.crash(Crash::KeepsAll);
+    world.connect();
+    world.say(LAUNCH).unwrap();
+    assert_eq!(world.of("session_launch_failed")[0]["error_code"], "path_not_allowed");
+    world.say(&LAUNCH.replace("/tmp", "/home/ada").replace("l1", "l2")).unwrap();
+    assert_eq!(world.of("session_launch_ack")[0]["request_id"], "l2");
 }
 
 #[test]
@@ -220,6 +237,7 @@ fn a_run_cut_by_a_crash_is_not_gone_on_with() {
 }
 
 // spec: native/permission_prompt_relay_behavior.8
+// spec: native/permission_prompt.4
 #[test]
 fn a_returning_proxy_names_the_prompts_it_still_has() {
     let mut world = World::new();
@@ -425,6 +443,7 @@ struct World {
     host: Option<Host<MemoryDisk, MemoryRecords>>,
     now: u64,
     received: u64,
+    roots: Vec<String>,
     heard: BTreeMap<u64, Value>,
 }
 
@@ -437,6 +456,7 @@ impl World {
             host: None,
             now: 1_000,
             received: 0,
+            roots: vec![],
             heard: BTreeMap::new(),
         };
         world.open();
@@ -449,7 +469,7 @@ impl World {
             version: "test".to_owned(),
             agents: vec!["demo".into()],
             workspaces: vec![],
-            allowed_roots: vec![],
+            allowed_roots: self.roots.clone(),
             has_demo: true,
         };
         let ids = Arc::clone(&self.ids);

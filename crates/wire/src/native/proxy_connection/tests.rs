@@ -249,7 +249,67 @@ fn the_documents_configuration_closing_and_expiry_are_read() {
     assert_eq!(gone, Report::PromptGone("prompt_abc".into()));
 }
 
-// spec: native/session_launch_ack.1
+// spec: native/session_launch_ack.5
+// spec: native/session_launch_failed.3
+#[test]
+fn a_launch_result_without_its_fields_is_invalid() {
+    for (frame, field) in [
+        (fixture!("session_launch_ack"), r#""request_id": "launch_abc123","#),
+        (fixture!("session_launch_ack"), r#""session_id": "sess_new456","#),
+        (fixture!("session_launch_failed"), r#""request_id": "launch_abc123","#),
+    ] {
+        assert!(frame.contains(field));
+        let outputs = plain().on_text(&frame.replace(field, ""), Timestamp(0));
+        assert_eq!(told_code(&outputs[0]), "invalid_message", "without {field}");
+    }
+    let unexplained = fixture!("session_launch_failed").replace("error_code", "excuse");
+    assert_eq!(told_code(&plain().on_text(&unexplained, Timestamp(0))[0]), "invalid_message");
+}
+
+// spec: native/permission_prompt.3
+// spec: native/permission_prompt.5
+#[test]
+fn a_prompt_without_its_fields_or_with_a_strange_default_is_invalid() {
+    let prompt: Value = serde_json::from_str(fixture!("permission_prompt")).unwrap();
+    let mut wrong = vec![];
+    for field in ["session_id", "prompt_id", "prompt_text", "choices"] {
+        let mut without = prompt.clone();
+        without.as_object_mut().unwrap().remove(field);
+        wrong.push(without);
+    }
+    for field in ["choice_id", "label", "is_default"] {
+        let mut without = prompt.clone();
+        without["choices"][0].as_object_mut().unwrap().remove(field);
+        wrong.push(without);
+    }
+    let mut empty = prompt.clone();
+    empty["choices"] = json!([]);
+    wrong.push(empty);
+    let mut strange = prompt.clone();
+    strange["default_choice"] = json!("never");
+    wrong.push(strange);
+    for frame in wrong {
+        let outputs = plain().on_text(&frame.to_string(), Timestamp(0));
+        assert_eq!(told_code(&outputs[0]), "invalid_message", "{frame}");
+    }
+    assert!(matches!(report(&prompt.to_string()).1, Report::Asked(_)));
+}
+
+// spec: native/agent_config.3
+#[test]
+fn a_configuration_needs_its_model_and_nothing_else() {
+    let config = r#"{"type":"agent_config","protocol_version":1,"session_id":"sess_1","model_id":"unknown"}"#;
+    let (_, told) = report(config);
+    let Report::Config(told) = told else { panic!("{told:?}") };
+    assert_eq!(
+        (told.model, told.permission_mode, told.available_models),
+        ("unknown".into(), None, None)
+    );
+    assert!(told.capabilities.is_empty());
+    let without = config.replace(r#","model_id":"unknown""#, "");
+    assert_eq!(told_code(&plain().on_text(&without, Timestamp(0))[0]), "invalid_message");
+}
+
 #[test]
 fn the_documents_launch_results_are_read() {
     let launched = only(plain().on_text(fixture!("session_launch_ack"), Timestamp(0)));

@@ -43,6 +43,7 @@ fn every_order_is_read_as_it_was_written() {
     }
 }
 
+// spec: native/launch_session.6
 #[test]
 fn greetings_acks_and_launches_are_read_as_they_were_written() {
     let said = Hello {
