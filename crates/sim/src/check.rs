@@ -11,7 +11,7 @@ use wire::native::{Form, encode_event};
 use crate::client_node::Seen;
 
 /// A session's ledger, read back.
-pub struct History {
+pub(crate) struct History {
     /// Whose.
     pub session: SessionId,
     /// All of it.
@@ -19,7 +19,7 @@ pub struct History {
 }
 
 /// Reads every session's ledger. The relay must be down.
-pub fn read(disk: &MemoryDisk, sessions: &[SessionId]) -> Result<Vec<History>, String> {
+pub(crate) fn read(disk: &MemoryDisk, sessions: &[SessionId]) -> Result<Vec<History>, String> {
     let ledger = disk.open().map_err(|fault| fault.to_string())?;
     let mut reader = ledger.reader().map_err(|fault| fault.to_string())?;
     let mut histories = vec![];
@@ -36,7 +36,7 @@ pub fn read(disk: &MemoryDisk, sessions: &[SessionId]) -> Result<Vec<History>, S
 }
 
 /// The ledger by itself.
-pub fn check_ledger(history: &History) -> Vec<String> {
+pub(crate) fn check_ledger(history: &History) -> Vec<String> {
     let session = &history.session;
     let mut wrong = vec![];
     for (index, recorded) in history.events.iter().enumerate() {
@@ -56,7 +56,7 @@ pub fn check_ledger(history: &History) -> Vec<String> {
 }
 
 /// The ledger against the agent's own record of what reached it.
-pub fn check_agent(history: &History, received: &[MessageId]) -> Vec<String> {
+pub(crate) fn check_agent(history: &History, received: &[MessageId]) -> Vec<String> {
     let session = &history.session;
     let mut times: BTreeMap<&MessageId, usize> = BTreeMap::new();
     for id in received {
@@ -90,7 +90,7 @@ pub fn check_agent(history: &History, received: &[MessageId]) -> Vec<String> {
 }
 
 /// What a client was shown against the ledger: each event once, in order, none missing.
-pub fn check_client(name: &str, history: &History, seen: &Seen) -> Vec<String> {
+pub(crate) fn check_client(name: &str, history: &History, seen: &Seen) -> Vec<String> {
     let session = &history.session;
     let shown: Vec<u64> = seen
         .events

@@ -13,6 +13,7 @@ use domain::Timestamp;
 use relay::ports::Clock;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::clock::SimClock;
 use crate::net::End;
@@ -22,7 +23,7 @@ const SILENCE_MS_MAX: u64 = 30_000;
 
 /// What a person does.
 #[derive(Debug, Clone)]
-pub enum Deed {
+pub(crate) enum Deed {
     /// A connection is open.
     Dial(DialedEnd),
     /// Says something.
@@ -44,11 +45,11 @@ pub enum Deed {
 
 /// An end that can travel through a channel of cloneable deeds.
 #[derive(Debug, Clone)]
-pub struct DialedEnd(pub Arc<Mutex<Option<End>>>);
+pub(crate) struct DialedEnd(pub Arc<Mutex<Option<End>>>);
 
 /// Everything a client was shown.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub(crate) struct Seen {
     /// In the order it was shown, by session.
     pub events: BTreeMap<String, Vec<Event>>,
     /// Prompts that are open on the screen.
@@ -64,7 +65,7 @@ pub struct Seen {
 }
 
 /// A person of the simulated world.
-pub struct ClientNode {
+pub(crate) struct ClientNode {
     /// What it was shown.
     pub seen: Arc<Mutex<Seen>>,
     /// What it does next.
@@ -112,8 +113,8 @@ struct Person {
 impl Person {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Deed>) {
         let mut heard_at = self.clock.now();
+        let mut beat_at = Instant::now();
         loop {
-            let beat = Duration::from_millis(self.machine.heartbeat_interval_ms());
             tokio::select! {
                 biased;
                 deed = inbox.recv() => {
@@ -130,7 +131,9 @@ impl Person {
                     }
                     None => self.hang_up(),
                 },
-                () = tokio::time::sleep(beat) => {
+                () = tokio::time::sleep_until(beat_at) => {
+                    let beat = Duration::from_millis(self.machine.heartbeat_interval_ms());
+                    beat_at = Instant::now() + beat;
                     let now = self.clock.now();
                     if now.ms_since(heard_at) > SILENCE_MS_MAX {
                         self.hang_up();

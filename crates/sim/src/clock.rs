@@ -12,7 +12,7 @@ const BEGINNING_MS: u64 = 1_790_000_000_000;
 
 /// A wall clock that can be set.
 #[derive(Debug, Clone)]
-pub struct SimClock {
+pub(crate) struct SimClock {
     begun: Instant,
     jumped_ms: Arc<AtomicI64>,
 }
@@ -39,7 +39,7 @@ impl Clock for SimClock {
 
 /// Names in a row, over all incarnations of the relay.
 #[derive(Debug, Clone, Default)]
-pub struct SimIds(Arc<AtomicU64>);
+pub(crate) struct SimIds(Arc<AtomicU64>);
 
 impl Ids for SimIds {
     fn connection(&self) -> ConnectionId {

@@ -24,7 +24,7 @@ struct Cable {
 
 /// Breaks a connection from outside.
 #[derive(Debug, Clone)]
-pub struct Break(Arc<Cable>);
+pub(crate) struct Break(Arc<Cable>);
 
 impl Break {
     /// Both ends hear of it.
@@ -41,7 +41,7 @@ impl Break {
 
 /// How the network behaves.
 #[derive(Debug, Clone, Copy)]
-pub struct Weather {
+pub(crate) struct Weather {
     /// The longest a frame takes.
     pub delay_ms_max: u64,
     /// One frame in so many comes twice; 0: none.
@@ -50,7 +50,7 @@ pub struct Weather {
 
 /// One end of a connection.
 #[derive(Debug)]
-pub struct End {
+pub(crate) struct End {
     cable: Arc<Cable>,
     out: mpsc::UnboundedSender<(Instant, Bytes)>,
     inward: mpsc::UnboundedReceiver<(Instant, Bytes)>,
@@ -62,7 +62,7 @@ pub struct End {
 }
 
 /// A new connection.
-pub fn connect(weather: Weather, rng: &mut Rng) -> (End, End, Break) {
+pub(crate) fn connect(weather: Weather, rng: &mut Rng) -> (End, End, Break) {
     let cable = Arc::new(Cable::default());
     let (left_out, right_in) = mpsc::unbounded_channel();
     let (right_out, left_in) = mpsc::unbounded_channel();

@@ -28,7 +28,7 @@ const NAP_MS_MAX: u64 = 1_000;
 type SimHost = Host<MemoryDisk, MemoryRecords>;
 
 /// A machine of the simulated world.
-pub struct ProxyNode {
+pub(crate) struct ProxyNode {
     machine: String,
     clock: SimClock,
     rng: Rng,

@@ -12,7 +12,7 @@ use relay::ports::{NoUploads, Ports};
 use relay::routes::Kick;
 use relay::{Books, Policies, Relay, Tasks};
 use store::{Ledger, MemoryDisk};
-use wire::native::Limits;
+use wire::native::{Limits, ProxyLimits};
 
 use crate::clock::{SimClock, SimIds};
 use crate::net::End;
@@ -22,7 +22,7 @@ use crate::sabotage::{Sabotage, Saboteur};
 const COMMIT_MS_MAX: u64 = 3;
 
 /// A relay that can crash.
-pub struct RelayNode {
+pub(crate) struct RelayNode {
     disk: MemoryDisk,
     clock: SimClock,
     ids: SimIds,
@@ -108,7 +108,7 @@ impl RelayNode {
     pub fn accept_proxy(&self, end: End, name: &str) {
         let Some((relay, tasks)) = &self.running else { return };
         let kick = Arc::new(Kick::default());
-        let gate = ProxyGate { relay: relay.clone(), limits: Limits::default(), kick };
+        let gate = ProxyGate { relay: relay.clone(), limits: ProxyLimits::default(), kick };
         tasks.spawn("proxy", serve_proxy(gate, end, principal(name, Role::Proxy), None));
     }
 }

@@ -4,7 +4,7 @@
 
 /// A source of chance.
 #[derive(Debug, Clone)]
-pub struct Rng(u64);
+pub(crate) struct Rng(u64);
 
 impl Rng {
     /// The same seed gives the same numbers.

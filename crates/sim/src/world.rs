@@ -305,6 +305,15 @@ impl World {
             for person in &self.people {
                 person.does(Deed::Answer);
             }
+            // An interrupt held the queue: what waits goes on when somebody says so.
+            for session in self.sessions.clone() {
+                let resume = json!({
+                    "type": "queue_resume",
+                    "protocol_version": 1,
+                    "session_id": session,
+                });
+                self.people[0].does(Deed::Control(resume));
+            }
             tokio::time::sleep(Duration::from_secs(5)).await;
             let elapsed = begun.elapsed();
             if elapsed > Duration::from_secs(120) && self.is_at_rest() {

@@ -1,0 +1,119 @@
+//! The door: every request passes here before anything else looks at it.
+//!
+//! **Invariant**: a wrong credential is 401 and an unwelcome origin 403 on every path; the query,
+//! which may hold a token, is in no log line, and no page is told where it came from.
+//!
+//! Not here: what is behind the door (`api`, `socket`).
+
+mod origin;
+mod visitor;
+
+use std::net::IpAddr;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+pub use origin::{NotAnOrigin, Origin};
+pub use visitor::TOKEN_COOKIE;
+
+pub(crate) use origin::{Page, Unwelcome, Welcome};
+pub(crate) use visitor::{Accepted, Visitor, parameter};
+
+use crate::api::Problem;
+use crate::clock;
+use crate::house::House;
+
+/// How long a browser may remember a preflight.
+const PREFLIGHT_REMEMBERED_S: &str = "600";
+const METHODS: &str = "GET, POST, PATCH, DELETE";
+const REQUEST_HEADERS: &str = "authorization, content-type";
+/// The page may load and reach only what the relay serves; its sockets are the relay's own.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; connect-src 'self' ws: wss:; \
+    img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; object-src 'none'; \
+    base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// Checks who knocks, lets them in, and closes the envelope of the answer.
+pub(crate) async fn door(State(house): State<House>, mut request: Request, next: Next) -> Response {
+    let path = request.uri().path().to_owned();
+    let api = path.starts_with("/v1/");
+    let origin = request.headers().get(header::ORIGIN).cloned();
+    let mut response = match look(&house, &request) {
+        Err(problem) => problem.into_response(),
+        Ok(seen) => {
+            let mut response = if api && request.method() == Method::OPTIONS {
+                preflight()
+            } else {
+                match admit(&house, &request, &seen) {
+                    Err(problem) => problem.into_response(),
+                    Ok(visitor) => {
+                        request.extensions_mut().insert(visitor);
+                        next.run(request).await
+                    }
+                }
+            };
+            // A page that may ask may also read why it was refused.
+            if let Some(origin) = origin.filter(|_| api && seen.page == Page::Elsewhere) {
+                response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            }
+            response
+        }
+    };
+    envelope(response.headers_mut(), api);
+    tracing::debug!(path, status = response.status().as_u16(), "answered");
+    response
+}
+
+/// What can be seen of a request without its credential.
+struct Seen {
+    page: Page,
+    address: IpAddr,
+    secure: bool,
+}
+
+fn look(house: &House, request: &Request) -> Result<Seen, Problem> {
+    let headers = request.headers();
+    // The listener adds it to each request.
+    let accepted = request.extensions().get::<Accepted>().ok_or_else(Problem::defect)?;
+    let direct = (accepted.peer, accepted.secure);
+    let (address, secure) = visitor::seen_through(direct, headers, &house.trusted_proxies);
+    let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
+    let judged = house.welcome.judge(text(header::HOST), text(header::ORIGIN), secure);
+    Ok(Seen { page: judged.map_err(Problem::unwelcome)?, address, secure })
+}
+
+fn admit(house: &House, request: &Request, seen: &Seen) -> Result<Visitor, Problem> {
+    let shown = visitor::secret(request.headers(), request.uri().query());
+    let check = |secret: String| {
+        let principal = house.auth.check(&secret, clock::now());
+        principal.ok_or_else(Problem::credential_wrong)
+    };
+    let principal = shown.map(check).transpose()?;
+    Ok(Visitor { principal, address: seen.address, secure: seen.secure })
+}
+
+/// A browser asks before it lets a page elsewhere make a request.
+fn preflight() -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(REQUEST_HEADERS));
+    let remembered = HeaderValue::from_static(PREFLIGHT_REMEMBERED_S);
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, remembered);
+    response
+}
+
+fn envelope(headers: &mut HeaderMap, api: bool) {
+    let mut put = |name: HeaderName, value: &'static str| {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    };
+    put(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    put(header::X_FRAME_OPTIONS, "DENY");
+    put(header::REFERRER_POLICY, "no-referrer");
+    put(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);
+    put(header::VARY, "origin");
+    if api {
+        put(header::CACHE_CONTROL, "no-store");
+    }
+}

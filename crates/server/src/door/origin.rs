@@ -1,0 +1,227 @@
+//! Origins: whose pages may connect, and under which names this relay may be called.
+//!
+//! A page of another site runs in the person's browser and can reach loopback; its origin gives it
+//! away. A site that points its own name at loopback is given away by the name it calls.
+//!
+//! Not here: which headers carry them (`door`).
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use crate::config::Config;
+
+/// Scheme, host and port of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    secure: bool,
+    authority: Authority,
+}
+
+/// Host and port, the port always said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Authority {
+    /// Lower case; an IPv6 address without its brackets.
+    host: String,
+    port: u16,
+}
+
+/// Not an origin.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not an origin like https://board.example.org: scheme, host, and nothing after")]
+pub struct NotAnOrigin(String);
+
+impl FromStr for Origin {
+    type Err = NotAnOrigin;
+
+    fn from_str(raw: &str) -> Result<Self, NotAnOrigin> {
+        let parse = || {
+            let (scheme, rest) = raw.split_once("://")?;
+            let secure = match scheme.to_ascii_lowercase().as_str() {
+                "https" => true,
+                "http" => false,
+                _ => return None,
+            };
+            Some(Self { secure, authority: Authority::parse(rest, secure)? })
+        };
+        parse().ok_or_else(|| NotAnOrigin(raw.to_owned()))
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, default) = if self.secure { ("https", 443) } else { ("http", 80) };
+        let Authority { host, port } = &self.authority;
+        match (host.contains(':'), *port == default) {
+            (true, true) => write!(f, "{scheme}://[{host}]"),
+            (true, false) => write!(f, "{scheme}://[{host}]:{port}"),
+            (false, true) => write!(f, "{scheme}://{host}"),
+            (false, false) => write!(f, "{scheme}://{host}:{port}"),
+        }
+    }
+}
+
+impl Authority {
+    fn parse(raw: &str, secure: bool) -> Option<Self> {
+        let default = if secure { 443 } else { 80 };
+        let (host, port) = match raw.strip_prefix('[') {
+            Some(bracketed) => {
+                let (address, after) = bracketed.split_once(']')?;
+                address.parse::<std::net::Ipv6Addr>().ok()?;
+                (address, after.strip_prefix(':').or(after.is_empty().then_some(""))?)
+            }
+            None => raw.split_once(':').unwrap_or((raw, "")),
+        };
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._:".contains(&b);
+        let fits = !host.is_empty() && host.bytes().all(plain);
+        let port = if port.is_empty() { default } else { port.parse().ok()? };
+        fits.then(|| Self { host: host.to_ascii_lowercase(), port })
+    }
+
+    fn is_loopback(&self) -> bool {
+        let host = self.host.as_str();
+        let address = host.parse::<IpAddr>();
+        host == "localhost"
+            || host.ends_with(".localhost")
+            || address.is_ok_and(|address| address.is_loopback())
+    }
+}
+
+/// Which origins and names are welcome.
+#[derive(Debug, Clone)]
+pub(crate) struct Welcome {
+    named: Vec<Origin>,
+    /// Only this computer can reach the relay, so only its own names are plausible.
+    loopback_only: bool,
+}
+
+/// Why a request may not come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unwelcome {
+    Host,
+    Origin,
+}
+
+/// What a welcome page's origin is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Page {
+    /// No browser, or the relay's own page.
+    Own,
+    /// A page served elsewhere, by a welcome origin.
+    Elsewhere,
+}
+
+impl Welcome {
+    pub(crate) fn new(config: &Config, address: SocketAddr) -> Self {
+        let public = config.public_url.iter().map(|url| url.origin().clone());
+        let named = public.chain(config.allow_origins.iter().cloned()).collect();
+        Self { named, loopback_only: address.ip().is_loopback() }
+    }
+
+    /// Looks at the name that was called and at the page that calls.
+    pub(crate) fn judge(
+        &self,
+        host: Option<&str>,
+        origin: Option<&str>,
+        secure: bool,
+    ) -> Result<Page, Unwelcome> {
+        let called = host.and_then(|host| Authority::parse(host, secure));
+        if self.loopback_only && host.is_some() {
+            let called = called.as_ref().ok_or(Unwelcome::Host)?;
+            let known = |named: &Origin| named.authority.host == called.host;
+            if !called.is_loopback() && !self.named.iter().any(known) {
+                return Err(Unwelcome::Host);
+            }
+        }
+        let Some(origin) = origin else { return Ok(Page::Own) };
+        let origin: Origin = origin.parse().map_err(|_| Unwelcome::Origin)?;
+        if origin.secure == secure && Some(&origin.authority) == called.as_ref() {
+            return Ok(Page::Own);
+        }
+        let named = self.named.contains(&origin);
+        named.then_some(Page::Elsewhere).ok_or(Unwelcome::Origin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn welcome(listen: &str, public: Option<&str>, allowed: &[&str]) -> Welcome {
+        let public_url = public.map(|url| url.parse().unwrap());
+        let allow_origins = allowed.iter().map(|origin| origin.parse().unwrap()).collect();
+        let config = Config { public_url, allow_origins, ..Config::default() };
+        Welcome::new(&config, listen.parse().unwrap())
+    }
+
+    #[test]
+    fn an_origin_is_compared_with_its_port_and_without_its_case() {
+        let origin = |raw: &str| raw.parse::<Origin>().unwrap();
+
+        assert_eq!(origin("https://Example.org"), origin("https://example.org:443"));
+        assert_ne!(origin("http://example.org"), origin("https://example.org"));
+        assert_eq!(origin("http://[::1]:4780").to_string(), "http://[::1]:4780");
+        for refused in ["null", "example.org", "https://a/b", "https://a:x", "https://[zz]", ""] {
+            assert!(refused.parse::<Origin>().is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_relays_own_page_and_no_page_at_all_are_welcome() {
+        let welcome = welcome("127.0.0.1:4780", None, &[]);
+        let own = Some("http://localhost:4780");
+
+        assert_eq!(welcome.judge(Some("localhost:4780"), own, false), Ok(Page::Own));
+        assert_eq!(welcome.judge(Some("127.0.0.1:4780"), None, false), Ok(Page::Own));
+        assert_eq!(welcome.judge(None, None, false), Ok(Page::Own));
+    }
+
+    #[test]
+    fn another_sites_page_is_not_welcome() {
+        let welcome = welcome("127.0.0.1:4780", None, &[]);
+        let host = Some("127.0.0.1:4780");
+
+        for origin in
+            ["https://evil.example", "null", "http://127.0.0.1:9999", "http://localhost:4780"]
+        {
+            assert_eq!(
+                welcome.judge(host, Some(origin), false),
+                Err(Unwelcome::Origin),
+                "{origin}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_that_was_pointed_at_loopback_is_not_welcome() {
+        let welcome = welcome("127.0.0.1:4780", None, &[]);
+        let rebound = Some("evil.example:4780");
+
+        let told = welcome.judge(rebound, Some("http://evil.example:4780"), false);
+        assert_eq!(told, Err(Unwelcome::Host));
+        assert_eq!(welcome.judge(rebound, None, false), Err(Unwelcome::Host));
+    }
+
+    #[test]
+    fn the_public_url_and_allowed_origins_are_welcome() {
+        let welcome =
+            welcome("127.0.0.1:4780", Some("https://far.example"), &["https://board.example"]);
+
+        let called = Some("far.example");
+        assert_eq!(welcome.judge(called, Some("https://far.example"), true), Ok(Page::Own));
+        let elsewhere = welcome.judge(called, Some("https://board.example"), true);
+        assert_eq!(elsewhere, Ok(Page::Elsewhere));
+        // Behind a proxy whose headers are not believed, the scheme is not known to be secure.
+        assert_eq!(welcome.judge(called, Some("https://far.example"), false), Ok(Page::Elsewhere));
+    }
+
+    #[test]
+    fn on_the_network_the_relay_answers_to_any_name() {
+        let welcome = welcome("0.0.0.0:4780", None, &[]);
+        let own = Some("http://attic.lan:4780");
+
+        assert_eq!(welcome.judge(Some("attic.lan:4780"), own, false), Ok(Page::Own));
+        let other = welcome.judge(Some("attic.lan:4780"), Some("http://other.lan"), false);
+        assert_eq!(other, Err(Unwelcome::Origin));
+    }
+}
