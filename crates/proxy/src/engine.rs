@@ -207,6 +207,3 @@ impl Engine {
         std::mem::take(&mut self.effects)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -58,6 +58,8 @@ pub struct Host<D, R> {
     shortened_bytes: usize,
     /// Bytes at the journal's end that a crash had cut off.
     torn_bytes: usize,
+    /// The time it last was: clocks can be set back.
+    seen_at: Timestamp,
 }
 
 impl<D: Disk, R: Records> Host<D, R> {
@@ -80,6 +82,7 @@ impl<D: Disk, R: Records> Host<D, R> {
             journal_bytes: bytes.len(),
             shortened_bytes: 0,
             torn_bytes,
+            seen_at: now,
         };
         host.shorten()?;
         let effects = host.engine.start(now);
@@ -146,7 +149,9 @@ impl<D: Disk, R: Records> Host<D, R> {
         if self.engine.is_congested() {
             return Ok(());
         }
-        let due = |driver: &dyn Driver| driver.deadline().is_some_and(|at| at <= now);
+        let set_back = now < self.seen_at;
+        self.seen_at = now;
+        let due = |driver: &dyn Driver| driver.deadline().is_some_and(|at| at <= now || set_back);
         let sessions: Vec<_> =
             self.drivers.iter().filter(|(_, d)| due(d.as_ref())).map(|(s, _)| s.clone()).collect();
         let mut effects = vec![];

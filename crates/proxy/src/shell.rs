@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::stream::SplitSink;
+use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -94,73 +94,83 @@ pub async fn run(config: ProxyConfig, shutdown: impl Future<Output = ()>) -> Res
     outcome.and(last)
 }
 
-/// Carries frames both ways until either side has enough.
+/// Carries frames both ways until either side has enough. Neither way waits for the other: each
+/// end of a flooded connection would otherwise wait for the other one to read.
 async fn converse(
     socket: Socket,
     events: &mpsc::Sender<Event>,
-    mut shutdown: Pin<&mut impl Future<Output = ()>>,
+    shutdown: Pin<&mut impl Future<Output = ()>>,
 ) -> End {
-    let (mut to_relay, mut from_relay) = socket.split();
-    let (frames, mut outgoing) = mpsc::channel::<Bytes>(FRAMES_MAX);
+    let (mut to_relay, from_relay) = socket.split();
+    let (frames, outgoing) = mpsc::channel::<Bytes>(FRAMES_MAX);
     if events.send(Event::Connected(frames)).await.is_err() {
         return End::Lost;
     }
-    let mut waiting = Vec::new();
-    loop {
-        tokio::select! {
-            () = &mut shutdown => {
-                goodbye(&mut to_relay, CloseCode::Away).await;
-                return End::Shutdown;
+    let goodbye_code = tokio::select! {
+        () = shutdown => Some(CloseCode::Away),
+        () = listen(from_relay, events) => None,
+        code = speak(&mut to_relay, outgoing) => code,
+    };
+    let Some(code) = goodbye_code else { return End::Lost };
+    goodbye(&mut to_relay, code).await;
+    if code == CloseCode::Away { End::Shutdown } else { End::Lost }
+}
+
+/// Passes on what the relay says, until it says no more.
+async fn listen(mut from_relay: SplitStream<Socket>, events: &mpsc::Sender<Event>) {
+    while let Some(heard) = from_relay.next().await {
+        match heard {
+            Ok(Message::Text(text)) => {
+                if events.send(Event::Text(text.as_str().to_owned())).await.is_err() {
+                    return;
+                }
             }
-            heard = from_relay.next() => match heard {
-                Some(Ok(Message::Text(text))) => {
-                    if events.send(Event::Text(text.as_str().to_owned())).await.is_err() {
-                        return End::Lost;
-                    }
-                }
-                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
-                Some(Ok(Message::Close(frame))) => {
-                    let told = frame.map(|frame| (u16::from(frame.code), frame.reason.to_string()));
-                    tracing::info!(?told, "the relay closed the connection");
-                    return End::Lost;
-                }
-                Some(Ok(Message::Binary(_))) => {
-                    tracing::warn!("the relay sent a binary message");
-                    return End::Lost;
-                }
-                Some(Err(error)) => {
-                    tracing::debug!(%error, "the connection broke");
-                    return End::Lost;
-                }
-                None => return End::Lost,
-            },
-            many = outgoing.recv_many(&mut waiting, FRAMES_MAX) => {
-                if many == 0 {
-                    // The host has enough of this connection.
-                    goodbye(&mut to_relay, CloseCode::Normal).await;
-                    return End::Lost;
-                }
-                let write = async {
-                    for frame in waiting.drain(..) {
-                        let Ok(text) = Utf8Bytes::try_from(frame) else { continue };
-                        to_relay.feed(Message::Text(text)).await?;
-                    }
-                    to_relay.flush().await
-                };
-                match timeout(WRITE_TIMEOUT, write).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => {
-                        tracing::debug!(%error, "the connection broke");
-                        return End::Lost;
-                    }
-                    Err(_) => {
-                        tracing::warn!("the relay takes nothing; dropping the connection");
-                        return End::Lost;
-                    }
-                }
+            Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
+            Ok(Message::Close(frame)) => {
+                let told = frame.map(|frame| (u16::from(frame.code), frame.reason.to_string()));
+                tracing::info!(?told, "the relay closed the connection");
+                return;
+            }
+            Ok(Message::Binary(_)) => {
+                tracing::warn!("the relay sent a binary message");
+                return;
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the connection broke");
+                return;
             }
         }
     }
+}
+
+/// Sends what the host says: all that waits, then one flush. Ends with a code when the host has
+/// enough of this connection, without one when the connection broke.
+async fn speak(
+    to_relay: &mut SplitSink<Socket, Message>,
+    mut outgoing: mpsc::Receiver<Bytes>,
+) -> Option<CloseCode> {
+    let mut waiting = Vec::new();
+    while outgoing.recv_many(&mut waiting, FRAMES_MAX).await > 0 {
+        let write = async {
+            for frame in waiting.drain(..) {
+                let Ok(text) = Utf8Bytes::try_from(frame) else { continue };
+                to_relay.feed(Message::Text(text)).await?;
+            }
+            to_relay.flush().await
+        };
+        match timeout(WRITE_TIMEOUT, write).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::debug!(%error, "the connection broke");
+                return None;
+            }
+            Err(_) => {
+                tracing::warn!("the relay takes nothing; dropping the connection");
+                return None;
+            }
+        }
+    }
+    Some(CloseCode::Normal)
 }
 
 /// Best effort: a peer that does not hear it will notice the silence.

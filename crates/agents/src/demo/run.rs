@@ -117,8 +117,9 @@ impl Run {
         self.steps.is_empty() && self.question.is_none()
     }
 
-    /// Plays the next step, if it is due.
+    /// Plays the next step, if it is due. A clock that was set back does not stop the play.
     pub(super) fn play_next(&mut self, now: Timestamp) -> Option<Played> {
+        self.at = self.at.min(now);
         let due = self.next_at().filter(|due| *due <= now)?;
         let step = self.steps.pop_front()?;
         self.at = due;

@@ -51,6 +51,14 @@ fn slow_streams_that_many_words_a_tenth_of_a_second_apart() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_does_not_stop_it() {
+    let mut demo = Demo::new("", None);
+    deliver(&mut demo, "m1", "slow: 5", 1_000_000);
+    assert_eq!(demo.on_deadline(Timestamp(5_000)), []);
+    assert_eq!(demo.deadline(), Some(Timestamp(5_100)));
+}
+
+#[test]
 fn ask_shows_the_call_and_waits_for_an_answer() {
     let mut demo = Demo::new("", None);
     let told = deliver(&mut demo, "m1", "ask: rm -rf target", 5_000);
@@ -224,6 +232,8 @@ fn an_interrupt_takes_the_open_question_back() {
     assert_eq!(updates(&told)[0].status, ToolStatus::Cancelled);
 }
 
+// spec: native/agent_interrupt.3
+// spec: native/agent_interrupt.5
 #[test]
 fn an_interrupt_of_another_run_or_of_none_is_refused() {
     let mut demo = Demo::new("", None);
@@ -267,6 +277,42 @@ fn a_model_it_has_can_be_chosen_and_is_told() {
     assert_eq!(result(&told).unwrap().code, "model_not_available".into());
 }
 
+// spec: native/agent_config_request.1
+#[test]
+fn its_configuration_is_told_when_asked_for() {
+    let mut demo = Demo::new("", None);
+    let told = control(&mut demo, Control::ReadConfig, 5);
+    assert_eq!(result(&told), None);
+    let configs = pick!(told, Output::Report(Report::Config(config)) => config.clone());
+    assert_eq!((configs.len(), configs[0].read_at), (1, Timestamp(5)));
+}
+
+// spec: native/session_metadata.3
+#[test]
+fn it_does_only_what_the_document_has_words_for() {
+    const WORDS: [&str; 7] = [
+        "thinking",
+        "generating",
+        "reading_files",
+        "running_command",
+        "applying_patch",
+        "waiting_for_user",
+        "idle",
+    ];
+    for text in ["say: a", "slow: 1", "ask: ls", "tool: x", "think: y", "degrade", "hello"] {
+        let mut demo = Demo::new("", None);
+        let mut told = demo.start(Timestamp(0));
+        told.extend(deliver(&mut demo, "m1", text, 0));
+        told.extend(play(&mut demo));
+        let kinds =
+            pick!(told, Output::Report(Report::Status { activity, .. }) => activity.clone());
+        for activity in kinds.into_iter().flatten() {
+            assert!(WORDS.contains(&activity.kind.as_str()), "{text}: {}", activity.kind);
+        }
+    }
+}
+
+// spec: native/agent_set_model.3
 #[test]
 fn settings_it_does_not_have_are_refused() {
     let mut demo = Demo::new("", None);

@@ -92,11 +92,15 @@ impl Engine {
         match &mut self.line {
             Line::Down => {}
             Line::Greeting { since } => {
+                *since = (*since).min(now);
                 if now >= since.plus_ms(ACK_TIMEOUT_MS) {
                     self.effects.push(Effect::Disconnect("the relay did not greet"));
                 }
             }
             Line::Up(up) => {
+                // A clock that was set back must not put off the next sign of life.
+                up.heard_at = up.heard_at.min(now);
+                up.beat_at = up.beat_at.min(now);
                 if now >= up.heard_at.plus_ms(up.timeout_ms) {
                     self.effects.push(Effect::Disconnect("the relay went silent"));
                 } else if now >= up.beat_at.plus_ms(up.interval_ms) {
