@@ -248,10 +248,7 @@ impl Relay {
             let more = match output {
                 Output::Send(bytes) => {
                     let frame = serde_json::from_slice(&bytes).expect("a frame is JSON");
-<<<<<<< HEAD
                     check(&frame);
-=======
->>>>>>> proxyh
                     self.clients.get_mut(name).unwrap().heard.push(frame);
                     vec![]
                 }
@@ -333,7 +330,6 @@ impl Relay {
         })
     }
 }
-<<<<<<< HEAD
 
 /// What holds for every frame that a relay sends.
 fn check(frame: &Value) {
@@ -353,5 +349,3 @@ fn check(frame: &Value) {
         assert!(worded(&frame["error_code"]) && worded(&frame["reason"]), "{frame}");
     }
 }
-=======
->>>>>>> proxyh

@@ -63,7 +63,6 @@ fn a_long_history_comes_in_pages_of_five_hundred() {
     }
 }
 
-<<<<<<< HEAD
 /// Long messages make short pages, for whoever takes frames of a few megabytes only.
 #[test]
 fn a_heavy_history_comes_in_frames_of_about_a_megabyte() {
@@ -98,8 +97,6 @@ fn a_heavy_history_comes_in_frames_of_about_a_megabyte() {
     }
 }
 
-=======
->>>>>>> proxyh
 // spec: native/limits.2
 #[test]
 fn content_at_the_limit_is_taken_and_over_it_is_not() {
@@ -200,7 +197,6 @@ fn who_missed_words_in_the_making_gets_them_from_the_start() {
     let (session, drafts) = ("sess_1".into(), vec![delta(0, "hello")]);
     let stale = machine.on_drafts(&session, Sequence(0), drafts.clone());
     assert!(matches!(stale.as_slice(), [Output::Drafts(_)]), "as of another event: asked again");
-<<<<<<< HEAD
     assert!(machine.on_drafts(&session, Sequence(2), drafts.clone()).is_empty(), "not told yet");
     let outputs = machine.on_drafts(&session, Sequence(1), drafts);
     relay.carry_out("a", outputs);
@@ -214,11 +210,6 @@ fn who_missed_words_in_the_making_gets_them_from_the_start() {
         relay.now,
     );
     assert!(again.is_empty(), "it was told, and the drafts were asked for once: {again:?}");
-=======
-    let outputs = machine.on_drafts(&session, Sequence(1), drafts);
-    relay.carry_out("a", outputs);
-    assert_eq!(heard(&mut relay, "a")[0]["content"], "hello");
->>>>>>> proxyh
 }
 
 // spec: native/extensions.2, native/extensions.6
@@ -295,7 +286,6 @@ fn what_happens_between_hello_and_ack_is_neither_lost_nor_early() {
     };
     assert_eq!((job.after, &job.purpose), (Sequence(1), &Purpose::CatchUp));
 }
-<<<<<<< HEAD
 
 // spec: native/agent_config.3, native/agent_config.5
 #[test]
@@ -412,5 +402,3 @@ fn sealed_content_crosses_unread() {
     let told = plain.iter().find(|frame| frame["type"] == "message_event").unwrap();
     assert!(covers(&json!({"message": {"sealed": null, "content": ""}}), told), "{told}");
 }
-=======
->>>>>>> proxyh

@@ -127,11 +127,8 @@ fn report_of<'a>(verb: &str, next: &mut impl FnMut() -> &'a str) -> Report {
             Report::SendFailed { id, attempt: None, failure }
         }
         "said" => said(next()),
-<<<<<<< HEAD
         "typed" => said_by(Author::User, next()),
         "still" => Report::Resumed { prompts: vec![next().into()], run: None },
-=======
->>>>>>> proxyh
         "asked" => Report::Asked(prompt(next(), next().parse().ok())),
         "gone" => Report::PromptGone(next().into()),
         "ok" => Report::ControlResult { request: next().into(), failure: None },
@@ -177,7 +174,6 @@ fn report_of<'a>(verb: &str, next: &mut impl FnMut() -> &'a str) -> Report {
 }
 
 pub(crate) fn said(id: &str) -> Report {
-<<<<<<< HEAD
     said_by(Author::Assistant, id)
 }
 
@@ -185,11 +181,6 @@ fn said_by(author: Author, id: &str) -> Report {
     let message = Message {
         id: id.into(),
         author,
-=======
-    let message = Message {
-        id: id.into(),
-        author: Author::Assistant,
->>>>>>> proxyh
         parts: Content::Open(vec![Part::Text(format!("words of {id}"))]),
         created_at: crate::relay::START,
         run: None,

@@ -77,11 +77,7 @@ fn launches_are_told_to_who_asked_also_later() {
 
 // spec: native/credentials.2, native/credentials.3, native/credentials.4, native/limits.3
 // spec: native/limits.4, native/limits.5, native/launch_session.1, native/close_session.1
-<<<<<<< HEAD
 // spec: native/relay_routing_rules.1, native/error_codes.2
-=======
-// spec: native/relay_routing_rules.1
->>>>>>> proxyh
 #[test]
 fn who_may_not_is_told_so() {
     run(transcript!("doors"));
@@ -96,17 +92,12 @@ fn history_joins_what_is_live_without_gap_and_without_repeat() {
     run(transcript!("history"));
 }
 
-<<<<<<< HEAD
 // spec: native/extensions.2, native/extensions.7, native/extensions.8
 // spec: native/message_identifiers.6, native/history_delta.2
-=======
-// spec: native/extensions.2, native/message_identifiers.6, native/history_delta.2
->>>>>>> proxyh
 #[test]
 fn the_queue_is_told_to_those_who_named_it() {
     run(transcript!("queue"));
 }
-<<<<<<< HEAD
 
 // spec: native/delivery_state.2, native/delivery_state.4, native/delivery_state.6
 // spec: native/delivery_state.7, native/message_identifiers.2, native/send_message.7
@@ -122,5 +113,3 @@ fn sends_wait_for_their_machine_and_for_their_turn() {
 fn prompts_outlive_the_absence_of_their_machine() {
     run(transcript!("away"));
 }
-=======
->>>>>>> proxyh
