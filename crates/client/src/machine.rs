@@ -184,6 +184,12 @@ impl Machine {
         self.unconfirmed.len()
     }
 
+    /// Everything unconfirmed once more: to be said from time to time, because the relay may have
+    /// been unable to record it. A repeat is harmless.
+    pub fn again(&self) -> Vec<Value> {
+        if self.connected { self.unconfirmed.values().cloned().collect() } else { vec![] }
+    }
+
     /// A heartbeat, if one is due.
     pub fn heartbeat(&mut self, now: Timestamp) -> Option<Value> {
         if !self.connected || now.0 < self.next_heartbeat {

@@ -228,6 +228,9 @@ impl Person {
         if let Some(frame) = self.machine.heartbeat(now) {
             self.say(&frame);
         }
+        for frame in self.machine.again() {
+            self.say(&frame);
+        }
     }
 
     fn say(&mut self, frame: &Value) {

@@ -62,8 +62,7 @@ impl RelayNode {
         let turn = move || async move {
             tokio::time::sleep(Duration::from_millis(pace % (COMMIT_MS_MAX + 1))).await;
         };
-        let books =
-            Books::as_tasks(ledger, "sim", clock.clone(), metrics.clone(), &tasks, turn);
+        let books = Books::as_tasks(ledger, "sim", clock.clone(), metrics.clone(), &tasks, turn);
         let ports = Ports {
             clock,
             ids: Arc::new(self.ids.clone()),

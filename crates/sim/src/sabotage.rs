@@ -1,9 +1,7 @@
 //! A relay that is broken on purpose, to show that the simulation would notice.
 
 use domain::{SessionId, Timestamp};
-use store::{
-    Append, AppendRefused, Fault, Lease, Ledger, MemoryLedger, Reader, Retention, Vault,
-};
+use store::{Append, AppendRefused, Fault, Lease, Ledger, MemoryLedger, Reader, Retention, Vault};
 
 /// What is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

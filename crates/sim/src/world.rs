@@ -109,8 +109,7 @@ impl World {
         let mut rng = Rng::new(seed);
         let (clock, disk) = (SimClock::new(), MemoryDisk::new());
         let policies = Policies::default();
-        let mut relay =
-            RelayNode::new(disk.clone(), clock.clone(), policies, options.sabotage);
+        let mut relay = RelayNode::new(disk.clone(), clock.clone(), policies, options.sabotage);
         relay.start().await;
         let machines = 1 + rng.below(2);
         let proxies: Vec<_> = (0..machines)

@@ -14,7 +14,9 @@ use bytes::Bytes;
 use domain::fleet::{self, Launch};
 use domain::session::status::{DownReason, Health, Meta, Via};
 use domain::session::{Change, Command, Report, Word};
-use domain::{ConnectionId, LinkId, LinkPosition, MachineLabel, Principal, RequestId, SessionId};
+use domain::{
+    ConnectionId, LinkId, LinkPosition, MachineLabel, Principal, Refusal, RequestId, SessionId,
+};
 use link::{Receiver, Taken};
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
@@ -42,6 +44,7 @@ pub struct ProxyGate {
 /// What became of a report.
 enum Returned {
     Done(u64),
+    Refused(SessionId, Box<Refusal>),
     Ended(SessionId),
     Failed,
 }
@@ -148,6 +151,10 @@ impl Gate {
     async fn on_returned(&mut self, returned: Returned) {
         match returned {
             Returned::Done(number) => self.receiver.done(number),
+            Returned::Refused(session, refusal) => {
+                let now = self.relay.ports().clock.now();
+                self.frames.extend(self.machine.on_refused(&session, &refusal, now));
+            }
             Returned::Ended(session) => {
                 self.sessions.remove(&session);
                 let _ = self.relay.fleet(fleet::Command::Gone(session)).await;
@@ -322,6 +329,7 @@ impl Gate {
             Err(Denied::Refused(refusal)) => {
                 tracing::debug!(session = %about, %refusal, "a report was refused");
                 let _ = number.map(|number| returns.send(Returned::Done(number)));
+                let _ = returns.send(Returned::Refused(about, Box::new(refusal)));
             }
             Ok(_) => {
                 let _ = ends.map(|session| returns.send(Returned::Ended(session)));
@@ -334,7 +342,7 @@ impl Gate {
     async fn launched(&mut self, number: Option<u64>, request: RequestId, session: SessionId) {
         match self.relay.launched(&self.connection, request, session.clone()).await {
             Ok(launch) => {
-                if let Some(launch) = launch {
+                if let Some(launch) = launch.filter(|_| !self.sessions.contains(&session)) {
                     self.bring_up(session, meta(&launch), Health::Healthy, None).await;
                 }
                 self.settle(number, None);

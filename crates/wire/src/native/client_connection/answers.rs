@@ -23,7 +23,10 @@ impl ClientConnection {
         };
         match asked {
             Asked::Send { session, id } => {
-                vec![Self::send_denied(session, id, refusal, &failure, now)]
+                if let Some(Refusal::SendRepeated(told)) = refusal {
+                    return self.send_repeated(&session, &told);
+                }
+                vec![Self::send_denied(session, id, &failure, now)]
             }
             Asked::Control { session, request, .. } => match refusal {
                 Some(refusal) => {
@@ -41,16 +44,14 @@ impl ClientConnection {
         }
     }
 
-    fn send_denied(
-        session: SessionId,
-        id: MessageId,
-        refusal: Option<Refusal>,
-        failure: &Failure,
-        now: Timestamp,
-    ) -> Output {
-        if let Some(Refusal::SendRepeated(told)) = refusal {
-            return told_again(&session, &told);
-        }
+    /// A state told again must not overtake the events before it: one that this connection has
+    /// not heard yet is told by its own event, in its place.
+    fn send_repeated(&self, session: &SessionId, told: &Told) -> Vec<Output> {
+        let heard = self.feeds.get(session).is_none_or(|feed| feed.tail.cursor() >= told.sequence);
+        if heard { vec![told_again(session, told)] } else { vec![] }
+    }
+
+    fn send_denied(session: SessionId, id: MessageId, failure: &Failure, now: Timestamp) -> Output {
         let code = failure.code.as_str();
         // After a failed commit nobody knows yet whether it was recorded: told as failed, the
         // send would be lost; told as an error, its client asks again.
