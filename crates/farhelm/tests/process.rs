@@ -176,7 +176,7 @@ fn tokens_are_made_listed_and_revoked_with_and_without_a_relay() {
         let tokens = listed["tokens"].as_array().unwrap().clone();
         tokens.iter().map(|token| token["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(names(&place), [id.clone()]);
+    assert_eq!(names(&place), std::slice::from_ref(&id));
 
     let _up = place.up(&[]);
     assert!(names(&place).contains(&id), "the relay knows it");

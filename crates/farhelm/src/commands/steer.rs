@@ -1,7 +1,7 @@
 //! `farhelm answer`, `interrupt`, `launch` and `close`: one command, one answer.
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use client::{Happening, Heard, control};
 use serde_json::{Map, Value, json};
@@ -14,6 +14,10 @@ use crate::{output, sessions};
 
 /// A relay and its machine answer sooner, or not at all. A launch may take half a minute itself.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long a launched session may take to be listed, and how often to look.
+const LISTED_WITHIN: Duration = Duration::from_secs(10);
+const LISTED_PAUSE: Duration = Duration::from_millis(10);
 
 /// Answers a permission question.
 pub(super) async fn answer(answer: Answer) -> Result<ExitCode, Problem> {
@@ -48,13 +52,32 @@ pub(super) async fn launch(launch: Launch) -> Result<ExitCode, Problem> {
     if let Some(machine) = &launch.machine {
         frame["machine_label"] = json!(machine);
     }
-    let told = exchange(Finder::new(&launch.reach)?, &request, "", &frame).await?;
+    let finder = Finder::new(&launch.reach)?;
+    let told = exchange(finder.clone(), &request, "", &frame).await?;
     let session = told["session_id"].as_str().unwrap_or_default().to_owned();
+    until_listed(&finder, &session).await?;
     if launch.json {
         return print(true, &told, "");
     }
     output::line(session)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The relay may tell of a launch a moment before its session is in the list. Whoever prints its id
+/// promises that it can be used.
+async fn until_listed(finder: &Finder, session: &str) -> Result<(), Problem> {
+    let begun = Instant::now();
+    loop {
+        let listed = sessions::list(finder).await?;
+        if listed.iter().any(|it| it["session_id"] == *session) {
+            return Ok(());
+        }
+        if begun.elapsed() > LISTED_WITHIN {
+            let words = format!("session {session} was launched, but its machine does not show it");
+            return Err(Problem::new(words));
+        }
+        tokio::time::sleep(LISTED_PAUSE).await;
+    }
 }
 
 struct Order<'a> {
