@@ -1,11 +1,14 @@
 //! A native client that comes back: what the terminal commands, the tests and the benchmarks use.
 //!
 //! [`Machine`] is pure: it words the hello with its cursors, remembers what it sent until the
-//! relay has it, and shows each event once. The socket around it is `proxy::dial`'s business and
-//! `farhelm`'s.
+//! relay has it, and shows each event once. [`Remote`] runs it over sockets that whoever uses it
+//! dials, one after the other.
 //!
-//! Not here: the relay's end of the dialect (`wire`), drawing anything (`farhelm`, `web`).
+//! Not here: the relay's end of the dialect (`wire`), opening a socket (`proxy`), drawing anything
+//! (`farhelm`, `web`).
 
 mod machine;
+mod remote;
 
 pub use machine::{Event, Happening, Machine, Settings, control};
+pub use remote::{Dial, DialFault, Heard, Remote, Socket};

@@ -230,7 +230,7 @@ impl Machine {
     }
 
     fn on_event(&mut self, kind: &str, frame: Value) -> Vec<Happening> {
-        self.confirm(kind, &frame);
+        let confirmed = self.confirm(kind, &frame);
         let session = match kind {
             "session_up" => frame["session"]["session_id"].as_str(),
             _ => frame["session_id"].as_str(),
@@ -241,23 +241,21 @@ impl Machine {
         let session = session.to_owned();
         if let Some(cursor) = self.cursors.get_mut(&session) {
             if sequence <= *cursor {
-                // A state told again to whoever asked again.
-                return vec![];
+                // A state told again: news only to whoever asked again.
+                return if confirmed { vec![Happening::Answer(frame)] } else { vec![] };
             }
             *cursor = sequence;
         }
         vec![Happening::Event(Event { session, sequence, kind: kind.to_owned(), frame })]
     }
 
-    /// The relay has the send, or has refused it.
-    fn confirm(&mut self, kind: &str, frame: &Value) {
+    /// The relay has the send, or has refused it. True when that was not known.
+    fn confirm(&mut self, kind: &str, frame: &Value) -> bool {
         let told = matches!(kind, "message_accepted" | "message_delivered" | "message_failed");
         let session = frame["session_id"].as_str();
-        if let (true, Some(session), Some(id)) =
-            (told, session, frame["client_message_id"].as_str())
-        {
-            self.unconfirmed.remove(&(session.to_owned(), id.to_owned()));
-        }
+        let id = frame["client_message_id"].as_str();
+        let (true, Some(session), Some(id)) = (told, session, id) else { return false };
+        self.unconfirmed.remove(&(session.to_owned(), id.to_owned())).is_some()
     }
 
     fn on_page(&mut self, page: &Value) -> Vec<Happening> {
@@ -333,6 +331,17 @@ mod tests {
             "client_message_id":"m1"}"#;
         machine.on_text(accepted);
         assert_eq!(machine.on_text(r#"{"type":"connection_ack"}"#).1, [] as [Value; 0]);
+    }
+
+    #[test]
+    fn a_state_told_again_is_shown_to_whoever_sent_again() {
+        let mut machine = following();
+        machine.follow("sess", 9);
+        let _ = machine.send("sess", "m1", "hi", "2026-01-01T00:00:00.000Z");
+        let delivered = r#"{"type":"message_delivered","session_id":"sess","sequence":4,
+            "client_message_id":"m1"}"#;
+        assert!(matches!(machine.on_text(delivered).0[..], [Happening::Answer(_)]));
+        assert_eq!(machine.on_text(delivered).0, []);
     }
 
     #[test]

@@ -1,0 +1,67 @@
+//! What can be said on the command line.
+//!
+//! **Invariant**: every flag has an environment variable and a key of the configuration file, by
+//! the same rule; nothing here names them (`settings` adds them to all).
+//!
+//! Not here: files and the environment (`settings`), what the commands do (`commands`).
+
+mod client;
+mod serve;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+pub(crate) use client::{
+    Answer, Close, Doctor, Interrupt, Launch, Pair, Reach, RoleWord, Send, Sessions, Tail, Token,
+    TokenTask,
+};
+pub(crate) use serve::{Proxy, Relay, Serve, Up};
+
+use crate::bench;
+
+/// Watch and steer your coding agents from anywhere.
+#[derive(Debug, Parser)]
+#[command(
+    name = "farhelm",
+    version,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    max_term_width = 100,
+    after_help = "Example:\n  farhelm up\n\n`farhelm COMMAND --help` has an example of each. Every \
+                  flag is also an environment variable\n(--some-name: FARHELM_SOME_NAME) and a key \
+                  of farhelm.toml (some-name)."
+)]
+pub(crate) struct Arguments {
+    /// The configuration file, in place of farhelm.toml in the configuration folder
+    #[arg(long, global = true, value_name = "FILE", env = "FARHELM_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Up(Up),
+    Relay(Relay),
+    Proxy(Proxy),
+    Pair(Pair),
+    Token(Token),
+    Sessions(Sessions),
+    Send(Send),
+    Tail(Tail),
+    Answer(Answer),
+    Interrupt(Interrupt),
+    Launch(Launch),
+    Close(Close),
+    Bench(bench::Bench),
+    Doctor(Doctor),
+}
+
+/// Where the data lives.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DataFolder {
+    /// The data folder, in place of the platform's
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+}

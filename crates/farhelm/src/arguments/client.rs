@@ -1,0 +1,241 @@
+//! The commands that talk to a relay and end.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::DataFolder;
+
+/// Which relay, and who asks.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Reach {
+    /// The relay's address [default: the one that runs on the data folder]
+    #[arg(long, value_name = "URL", env = "FARHELM_URL")]
+    pub(crate) relay: Option<String>,
+    /// The token to show [default: owner.token in the data folder]
+    #[arg(long, value_name = "TOKEN", env = "FARHELM_TOKEN", hide_env_values = true)]
+    pub(crate) token: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: DataFolder,
+}
+
+/// A code, link and QR for another device: one use, 5 minutes
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  farhelm pair")]
+pub(crate) struct Pair {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// What the device may do
+    #[arg(long, value_enum, default_value_t = RoleWord::Operator)]
+    pub(crate) role: RoleWord,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Make, list and revoke tokens
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  farhelm token create --role viewer --name wall-display\n  \
+                        farhelm token list",
+    subcommand_required = true,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Token {
+    #[command(subcommand)]
+    pub(crate) task: TokenTask,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenTask {
+    Create(TokenCreate),
+    List(TokenList),
+    Revoke(TokenRevoke),
+}
+
+/// What a token allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RoleWord {
+    /// Everything, also deleting and managing tokens
+    Owner,
+    /// Sends, answers, steers, launches, closes
+    Operator,
+    /// Watches only
+    Viewer,
+    /// For a proxy, not a person
+    Proxy,
+}
+
+/// Make a token; it is shown this once
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  farhelm token create --role proxy --name workshop --json")]
+pub(crate) struct TokenCreate {
+    /// What it allows
+    #[arg(long, value_enum)]
+    pub(crate) role: RoleWord,
+    /// What people call it [default: the role]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List the valid tokens
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  farhelm token list")]
+pub(crate) struct TokenList {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Revoke a token; what it opened closes at once
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  farhelm token revoke tok_0123456789abcdef")]
+pub(crate) struct TokenRevoke {
+    /// Its id, from the list
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List the sessions
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  farhelm sessions")]
+pub(crate) struct Sessions {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Also those that are put away
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Send a message to an agent and wait until it has it
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  farhelm send demo \"say: hello there\"\n  echo \"fix the \
+                        tests\" | farhelm send demo -\n\nEnds with 0 when the message was delivered, \
+                        with 1 when it failed.")]
+pub(crate) struct Send {
+    /// The session: its id, the beginning of its id, or its name
+    pub(crate) session: String,
+    /// The message; `-` reads it from standard input
+    pub(crate) text: String,
+    /// Its id: sending again with the same id never delivers twice [default: a new one]
+    #[arg(long)]
+    pub(crate) id: Option<String>,
+    /// End as soon as the relay has it on disk
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    /// Give up waiting after this long [default: never]
+    #[arg(long, value_name = "N")]
+    pub(crate) timeout_ms: Option<u64>,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Print the last state as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Follow a session live
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  farhelm tail demo\n  farhelm tail demo --after 0 --json")]
+pub(crate) struct Tail {
+    /// The session: its id, the beginning of its id, or its name
+    pub(crate) session: String,
+    /// Begin after this event; 0 is the very beginning
+    #[arg(long, value_name = "SEQUENCE", conflicts_with = "last")]
+    pub(crate) after: Option<u64>,
+    /// Begin this many events before the end
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    pub(crate) last: u64,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Print every event as a line of JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Answer a permission question
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  farhelm answer demo prompt_1 yes")]
+pub(crate) struct Answer {
+    /// The session: its id, the beginning of its id, or its name
+    pub(crate) session: String,
+    /// The question, as `farhelm tail` shows it
+    pub(crate) prompt: String,
+    /// The choice, as `farhelm tail` shows it
+    pub(crate) choice: String,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Stop what the agent is doing
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  farhelm interrupt demo")]
+pub(crate) struct Interrupt {
+    /// The session: its id, the beginning of its id, or its name
+    pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Start a session
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  farhelm launch demo --workspace ~/src/project")]
+pub(crate) struct Launch {
+    /// Which agent
+    pub(crate) agent: String,
+    /// In which folder of its machine
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<String>,
+    /// On which machine
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) machine: Option<String>,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Close a session; its history stays
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  farhelm close demo")]
+pub(crate) struct Close {
+    /// The session: its id, the beginning of its id, or its name
+    pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What is wrong, and what to do about it
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  farhelm doctor")]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Where a relay would listen
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4780")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

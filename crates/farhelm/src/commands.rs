@@ -1,0 +1,56 @@
+//! The commands, one file each.
+//!
+//! Not here: their flags (`arguments`).
+
+mod pair;
+mod proxy;
+mod send;
+mod sessions;
+mod steer;
+mod tail;
+mod token;
+mod up;
+
+use std::process::ExitCode;
+
+use client::{Machine, Remote, Settings};
+
+use crate::arguments::Command;
+use crate::connect::NativeDial;
+use crate::discovery::Finder;
+use crate::problem::Problem;
+use crate::{bench, doctor};
+
+/// Runs one.
+pub(crate) async fn run(command: Command) -> Result<ExitCode, Problem> {
+    match command {
+        Command::Up(up) => up::up(up).await,
+        Command::Relay(relay) => up::relay(relay).await,
+        Command::Proxy(proxy) => proxy::run(proxy).await,
+        Command::Pair(pair) => pair::run(pair).await,
+        Command::Token(token) => token::run(token.task).await,
+        Command::Sessions(sessions) => sessions::run(sessions).await,
+        Command::Send(send) => send::run(send).await,
+        Command::Tail(tail) => tail::run(tail).await,
+        Command::Answer(answer) => steer::answer(answer).await,
+        Command::Interrupt(interrupt) => steer::interrupt(interrupt).await,
+        Command::Launch(launch) => steer::launch(launch).await,
+        Command::Close(close) => steer::close(close).await,
+        Command::Bench(bench) => bench::run(&bench),
+        Command::Doctor(doctor) => doctor::run(doctor).await,
+    }
+}
+
+/// A native client of this process.
+fn remote(finder: Finder) -> Result<Remote<NativeDial>, Problem> {
+    let machine = Machine::new(Settings::full("farhelm", &new_id("cli")?));
+    Ok(Remote::new(machine, NativeDial::new(finder)))
+}
+
+/// A name that nobody else makes.
+fn new_id(prefix: &str) -> Result<String, Problem> {
+    let failed = |error| Problem::new(format!("the system gives no random bytes: {error}"));
+    let random = getrandom::u64().map_err(failed)?;
+    let more = getrandom::u64().map_err(failed)?;
+    Ok(format!("{prefix}_{random:016x}{more:016x}"))
+}

@@ -1,0 +1,142 @@
+//! `farhelm send`: gives a message to the relay and waits for what becomes of it.
+//!
+//! **Invariant**: the exit code is 0 only when the relay said *delivered* (or *accepted*, where
+//! that was enough).
+
+use std::io::Read as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use client::{Happening, Heard};
+use serde_json::Value;
+
+use super::{new_id, remote};
+use crate::arguments::Send;
+use crate::discovery::Finder;
+use crate::problem::{Context as _, Problem};
+use crate::{output, sessions};
+
+/// The largest message that is read from standard input; the relay has its own bound.
+const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Sends and waits.
+pub(super) async fn run(send: Send) -> Result<ExitCode, Problem> {
+    let finder = Finder::new(&send.reach)?;
+    let text = if send.text == "-" { standard_input()? } else { send.text.clone() };
+    let session = sessions::find(&finder, &send.session).await?;
+    let id = match &send.id {
+        Some(id) => id.clone(),
+        None => new_id("msg")?,
+    };
+    let mut remote = remote(finder)?;
+    remote.machine().follow(&session.id, session.last_sequence);
+    remote.send(&session.id, &id, &text, &now());
+    let mut wait = Wait { send: &send, id: &id, accepted: false };
+    let waited = async {
+        loop {
+            if let Some(end) = wait.on_heard(remote.next().await) {
+                return end;
+            }
+        }
+    };
+    let Some(timeout_ms) = send.timeout_ms else { return waited.await };
+    let Ok(end) = tokio::time::timeout(Duration::from_millis(timeout_ms), waited).await else {
+        return Err(Problem::new(format!(
+            "nothing more was heard of the message in {timeout_ms} ms; send it again with --id \
+             {id}: it cannot arrive twice"
+        )));
+    };
+    end
+}
+
+struct Wait<'a> {
+    send: &'a Send,
+    id: &'a str,
+    accepted: bool,
+}
+
+impl Wait<'_> {
+    /// The end, when this is it.
+    fn on_heard(&mut self, heard: Heard) -> Option<Result<ExitCode, Problem>> {
+        match heard {
+            Heard::Happening(Happening::Event(event)) => self.on_frame(&event.frame),
+            Heard::Happening(Happening::Answer(frame)) => self.on_frame(&frame),
+            Heard::Happening(
+                Happening::Connected(_)
+                | Happening::Sessions(_)
+                | Happening::Delta(_)
+                | Happening::Anew { .. }
+                | Happening::Page { .. },
+            ) => None,
+            Heard::Lost { words, failures } => {
+                if failures <= 1 {
+                    output::aside(format_args!("the relay is away ({words}); trying again"));
+                }
+                None
+            }
+            Heard::Refused(words) => Some(Err(Problem::new(words))),
+        }
+    }
+
+    fn on_frame(&mut self, frame: &Value) -> Option<Result<ExitCode, Problem>> {
+        let kind = frame["type"].as_str().unwrap_or_default();
+        if frame["client_message_id"] != *self.id {
+            return refusal(kind, frame);
+        }
+        match kind {
+            "message_accepted" => {
+                if !self.accepted {
+                    self.accepted = true;
+                    output::aside(format_args!("accepted  {}", self.id));
+                }
+                self.send.no_wait.then(|| self.done(frame))
+            }
+            "message_delivered" => {
+                output::aside(format_args!("delivered {}", self.id));
+                Some(self.done(frame))
+            }
+            "message_failed" => {
+                let printed = if self.send.json { output::json(frame) } else { Ok(()) };
+                Some(printed.and(Err(failed("the message failed", &frame["error"]))))
+            }
+            "connection_error" => Some(Err(failed("the relay refused", frame))),
+            _ => None,
+        }
+    }
+
+    fn done(&self, frame: &Value) -> Result<ExitCode, Problem> {
+        if self.send.json {
+            output::json(frame)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// An error that names no message is about this one: nothing else was asked.
+fn refusal(kind: &str, frame: &Value) -> Option<Result<ExitCode, Problem>> {
+    let ours = kind == "connection_error"
+        && frame["client_message_id"].is_null()
+        && frame["code"] != "resume_cursor_invalid";
+    ours.then(|| Err(failed("the relay refused", frame)))
+}
+
+fn failed(what: &str, error: &Value) -> Problem {
+    let text = |name: &str| output::tame(error[name].as_str().unwrap_or_default());
+    Problem::new(format!("{what}: {} ({})", text("message"), text("code")))
+}
+
+fn standard_input() -> Result<String, Problem> {
+    let mut text = String::new();
+    let read = std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_string(&mut text);
+    read.context("the message cannot be read from standard input")?;
+    let text = text.trim_end_matches(['\n', '\r']).to_owned();
+    if text.is_empty() {
+        return Err(Problem::usage("there is no message on standard input"));
+    }
+    Ok(text)
+}
+
+fn now() -> String {
+    let now = wire::native::shapes::Time::from(server::clock::now());
+    serde_json::to_value(now).ok().and_then(|it| it.as_str().map(str::to_owned)).unwrap_or_default()
+}

@@ -1,0 +1,183 @@
+//! `farhelm answer`, `interrupt`, `launch` and `close`: one command, one answer.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use client::{Happening, Heard, control};
+use serde_json::{Map, Value, json};
+
+use super::{new_id, remote};
+use crate::arguments::{Answer, Close, Interrupt, Launch, Reach};
+use crate::discovery::Finder;
+use crate::problem::Problem;
+use crate::{output, sessions};
+
+/// A relay and its machine answer sooner, or not at all. A launch may take half a minute itself.
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long a launched session may take to be listed, and how often to look.
+const LISTED_WITHIN: Duration = Duration::from_secs(10);
+const LISTED_PAUSE: Duration = Duration::from_millis(10);
+
+/// Answers a permission question.
+pub(super) async fn answer(answer: Answer) -> Result<ExitCode, Problem> {
+    let more = json!({ "prompt_id": answer.prompt, "choice_id": answer.choice });
+    let order = Order { session: &answer.session, kind: "permission_response", more };
+    let told = order.carry_out(&answer.reach).await?;
+    print(answer.json, &told, &format!("answered {}", answer.choice))
+}
+
+/// Stops what the agent is doing.
+pub(super) async fn interrupt(interrupt: Interrupt) -> Result<ExitCode, Problem> {
+    let order = Order { session: &interrupt.session, kind: "agent_interrupt", more: json!({}) };
+    let told = order.carry_out(&interrupt.reach).await?;
+    print(interrupt.json, &told, "interrupted")
+}
+
+/// Closes a session.
+pub(super) async fn close(close: Close) -> Result<ExitCode, Problem> {
+    let order = Order { session: &close.session, kind: "close_session", more: json!({}) };
+    let told = order.carry_out(&close.reach).await?;
+    print(close.json, &told, "closed; its history stays")
+}
+
+/// Starts a session.
+pub(super) async fn launch(launch: Launch) -> Result<ExitCode, Problem> {
+    let request = new_id("launch")?;
+    let mut frame = json!({ "type": "launch_session", "protocol_version": 1,
+        "request_id": request, "agent_type": launch.agent });
+    if let Some(workspace) = &launch.workspace {
+        frame["workspace_path"] = json!(workspace);
+    }
+    if let Some(machine) = &launch.machine {
+        frame["machine_label"] = json!(machine);
+    }
+    let finder = Finder::new(&launch.reach)?;
+    let told = exchange(finder.clone(), &request, "", &frame).await?;
+    let session = told["session_id"].as_str().unwrap_or_default().to_owned();
+    until_listed(&finder, &session).await?;
+    if launch.json {
+        return print(true, &told, "");
+    }
+    output::line(session)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The relay may tell of a launch a moment before its session is in the list. Whoever prints its id
+/// promises that it can be used.
+async fn until_listed(finder: &Finder, session: &str) -> Result<(), Problem> {
+    let begun = Instant::now();
+    loop {
+        let listed = sessions::list(finder).await?;
+        if listed.iter().any(|it| it["session_id"] == *session) {
+            return Ok(());
+        }
+        if begun.elapsed() > LISTED_WITHIN {
+            let words = format!("session {session} was launched, but its machine does not show it");
+            return Err(Problem::new(words));
+        }
+        tokio::time::sleep(LISTED_PAUSE).await;
+    }
+}
+
+struct Order<'a> {
+    session: &'a str,
+    kind: &'a str,
+    more: Value,
+}
+
+impl Order<'_> {
+    async fn carry_out(self, reach: &Reach) -> Result<Value, Problem> {
+        let finder = Finder::new(reach)?;
+        let session = sessions::find(&finder, self.session).await?;
+        let request = new_id("req")?;
+        let empty = Map::new();
+        let more = self.more.as_object().unwrap_or(&empty);
+        let frame = control(self.kind, &session.id, &request, more);
+        exchange(finder, &request, &session.id, &frame).await
+    }
+}
+
+/// Says it once the relay has said hello, and waits for the answer.
+async fn exchange(
+    finder: Finder,
+    request: &str,
+    session: &str,
+    frame: &Value,
+) -> Result<Value, Problem> {
+    // Reaching nobody is said at once rather than tried for a minute.
+    sessions::list(&finder).await?;
+    let mut remote = remote(finder)?;
+    let is_launch = frame["type"] == "launch_session";
+    let mut is_said = false;
+    let conversation = async {
+        loop {
+            match remote.next().await {
+                // A launch is known by its id and may be said twice; the others may not.
+                Heard::Happening(Happening::Connected(_)) if is_launch || !is_said => {
+                    remote.say(frame);
+                    is_said = true;
+                }
+                Heard::Happening(Happening::Event(event)) => {
+                    if let Some(end) = end(&event.frame, request, session) {
+                        return end;
+                    }
+                }
+                Heard::Happening(Happening::Answer(answer)) => {
+                    if let Some(end) = end(&answer, request, session) {
+                        return end;
+                    }
+                }
+                Heard::Happening(_) => {}
+                Heard::Lost { words, .. } => {
+                    if is_said && !is_launch {
+                        return Err(Problem::new(format!(
+                            "the relay went away before it answered ({words}); look with \
+                             `farhelm tail` whether it was done"
+                        )));
+                    }
+                }
+                Heard::Refused(words) => return Err(Problem::new(words)),
+            }
+        }
+    };
+    let waited = tokio::time::timeout(ANSWER_WITHIN, conversation).await;
+    waited.unwrap_or_else(|_| Err(Problem::new("nobody answered within a minute")))
+}
+
+/// What became of the request, when this frame says so.
+fn end(frame: &Value, request: &str, session: &str) -> Option<Result<Value, Problem>> {
+    let ours = frame["request_id"] == *request;
+    let text = |value: &Value| output::tame(value.as_str().unwrap_or_default());
+    match frame["type"].as_str()? {
+        "agent_control_result" if ours => Some(if frame["result"] == "ok" {
+            Ok(frame.clone())
+        } else {
+            let (message, code) = (&frame["error"]["message"], &frame["error_code"]);
+            Err(Problem::new(format!("{} ({})", text(message), text(code))))
+        }),
+        "session_launch_ack" if ours => Some(Ok(frame.clone())),
+        "session_launch_failed" if ours => {
+            let (reason, code) = (&frame["reason"], &frame["error_code"]);
+            Some(Err(Problem::new(format!("{} ({})", text(reason), text(code)))))
+        }
+        "connection_error" if ours || frame["request_id"].is_null() => {
+            let (message, code) = (&frame["message"], &frame["code"]);
+            Some(Err(Problem::new(format!("{} ({})", text(message), text(code)))))
+        }
+        // The answer to a close is the event that everybody hears.
+        "session_closed" if ours || (!session.is_empty() && frame["session_id"] == *session) => {
+            Some(Ok(frame.clone()))
+        }
+        _ => None,
+    }
+}
+
+fn print(is_json: bool, told: &Value, words: &str) -> Result<ExitCode, Problem> {
+    if is_json {
+        output::json(told)?;
+    } else {
+        output::aside(words);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,132 @@
+//! `farhelm up` and `farhelm relay`: start, say where, and stop when asked.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use ::proxy::ProxyConfig;
+use domain::Role;
+use server::{clock, pairing_link};
+use tokio::sync::{broadcast, oneshot};
+
+use crate::arguments::{Relay, Up};
+use crate::problem::Problem;
+use crate::serve::{self, Served};
+use crate::stop::Stop;
+use crate::{output, qr};
+
+/// The files that say "ready" wait this long for the demo session, so that whoever reads them
+/// finds it. A machine that is slower than that is ready all the same.
+const DEMO_WITHIN: Duration = Duration::from_secs(1);
+
+/// Relay and proxy.
+pub(super) async fn up(up: Up) -> Result<ExitCode, Problem> {
+    let mut stop = Stop::listen()?;
+    let mut served = serve::start(&up.serve).await?;
+    let config = ProxyConfig {
+        relay: served.local_url.clone(),
+        token: served.proxy_token.clone(),
+        machine: up.machine.machine,
+        data: served.data.clone(),
+        has_demo: !up.machine.no_demo,
+        workspaces: vec![],
+        allowed_roots: vec![],
+    };
+    let live = served.relay.watch();
+    let (leave, left) = oneshot::channel::<()>();
+    let mut machine = tokio::spawn(::proxy::run(config, async {
+        let _ = left.await;
+    }));
+    if !up.machine.no_demo {
+        let _ = tokio::time::timeout(DEMO_WITHIN, connected(&served, live)).await;
+    }
+    let mut ended = served.post();
+    if ended.is_ok() {
+        greet(&served, !up.machine.no_demo).await;
+        ended = tokio::select! {
+            () = stop.asked() => Ok(()),
+            ended = &mut machine => Err(Problem::new(match ended {
+                Ok(Ok(())) => "the proxy ended by itself".to_owned(),
+                Ok(Err(fault)) => fault.to_string(),
+                Err(error) => format!("the proxy broke down: {error}"),
+            })),
+        };
+    }
+    tracing::info!("stopping");
+    let farewell = async {
+        let _ = leave.send(());
+        if !machine.is_finished() {
+            let _ = (&mut machine).await;
+        }
+        served.stop().await;
+    };
+    finish(farewell, &mut stop).await;
+    ended.map(|()| ExitCode::SUCCESS)
+}
+
+/// The relay alone.
+pub(super) async fn relay(relay: Relay) -> Result<ExitCode, Problem> {
+    let mut stop = Stop::listen()?;
+    let mut served = serve::start(&relay.serve).await?;
+    let posted = served.post();
+    if posted.is_ok() {
+        greet(&served, false).await;
+        stop.asked().await;
+    }
+    tracing::info!("stopping");
+    finish(served.stop(), &mut stop).await;
+    posted.map(|()| ExitCode::SUCCESS)
+}
+
+/// Stops in order; whoever asks twice does not want to wait.
+async fn finish(farewell: impl Future<Output = ()>, stop: &mut Stop) {
+    tokio::select! {
+        () = farewell => {}
+        () = stop.asked() => tracing::warn!("stopping at once"),
+    }
+}
+
+/// Ends when some session's machine is there.
+async fn connected(served: &Served, mut live: broadcast::Receiver<relay::hub::Live>) {
+    loop {
+        let listings = served.relay.listings();
+        if listings.iter().any(|listing| listing.card.status.via().is_some()) {
+            return;
+        }
+        if let Err(broadcast::error::RecvError::Closed) = live.recv().await {
+            return;
+        }
+    }
+}
+
+/// Tells a person what there is. Nobody there to read it is no reason to stop.
+async fn greet(served: &Served, has_demo: bool) {
+    let mut words =
+        format!("Farhelm {} is running at {}\n", env!("CARGO_PKG_VERSION"), served.public_url);
+    if let Some(warning) = &served.warning {
+        let _ = writeln!(words, "\n{warning}");
+    }
+    match served.auth.offer_code(Role::Operator, clock::now()).await {
+        Ok(offered) => {
+            let link = pairing_link(&served.public_url, &offered.code);
+            let _ = writeln!(
+                words,
+                "\nOpen this on another device, once, within 5 minutes (`farhelm pair` makes \
+                 more):\n  {link}"
+            );
+            if output::is_terminal()
+                && let Some(code) = qr::draw(&link)
+            {
+                let _ = write!(words, "\n{code}");
+            }
+        }
+        Err(fault) => tracing::warn!(%fault, "no pairing code could be made"),
+    }
+    words.push_str(if has_demo {
+        "\nTry, in another terminal:\n  farhelm sessions\n  farhelm tail demo\n  farhelm send \
+         demo \"say: hello there\"\n\nCtrl-C stops it.\n"
+    } else {
+        "\nCtrl-C stops it.\n"
+    });
+    let _ = output::raw(&words);
+}

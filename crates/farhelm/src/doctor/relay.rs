@@ -1,0 +1,105 @@
+//! The relay: is one there, how fast does it answer, who is connected; and is its port free.
+
+use std::net::TcpListener;
+use std::time::Instant;
+
+use hyper::Method;
+use serde_json::Value;
+
+use super::Look;
+use crate::arguments::Doctor;
+use crate::discovery::{Finder, Found};
+use crate::http::{self, HttpFault};
+use crate::problem::Problem;
+
+/// An answer that takes longer is told.
+const SLOW_MS: u128 = 500;
+
+pub(super) async fn look(asked: &Doctor) -> Result<Vec<Look>, Problem> {
+    let finder = Finder::new(&asked.reach)?;
+    let found = match finder.find() {
+        Ok(found) => found,
+        Err(problem) if finder.is_local() => {
+            return Ok(vec![Look::note("relay", problem.words()), port(asked)]);
+        }
+        Err(problem) => return Err(problem),
+    };
+    let begun = Instant::now();
+    let alive = match http::ask_at(&found, Method::GET, "/healthz", None).await {
+        Ok(alive) => alive,
+        Err(fault) => return Ok(silent(asked, &finder, &found, &fault)),
+    };
+    let took_ms = begun.elapsed().as_millis();
+    let version = alive["version"].as_str().unwrap_or("?");
+    let words = format!("version {version} at {}, answers in {took_ms} ms", found.url);
+    let mut looks = vec![if took_ms > SLOW_MS {
+        Look::wrong("relay", words, "the machine or the network is busy; look at its load")
+    } else {
+        Look::ok("relay", words)
+    }];
+    looks.push(ready(&found).await);
+    looks.push(proxies(&alive));
+    looks.push(token(&found).await);
+    Ok(looks)
+}
+
+fn silent(asked: &Doctor, finder: &Finder, found: &Found, fault: &HttpFault) -> Vec<Look> {
+    match fault {
+        HttpFault::Silent(error) if finder.is_local() => {
+            let words = format!("relay.json names {}, where nobody answers ({error})", found.url);
+            let advice = "it was probably killed; start it again with: farhelm up";
+            vec![Look::wrong("relay", words, advice), port(asked)]
+        }
+        HttpFault::Silent(error) => {
+            let words = format!("nobody answers at {} ({error})", found.url);
+            vec![Look::wrong("relay", words, "check the address, and that the relay runs there")]
+        }
+        HttpFault::Refused { status, message, .. } => {
+            let words = format!("{} answers {status}: {message}", found.url);
+            vec![Look::wrong("relay", words, "check the address and the token")]
+        }
+    }
+}
+
+async fn ready(found: &Found) -> Look {
+    match http::ask_at(found, Method::GET, "/readyz", None).await {
+        Ok(_) => Look::ok("ledger", "can be read"),
+        Err(HttpFault::Refused { message, .. } | HttpFault::Silent(message)) => {
+            Look::wrong("ledger", message, "look at the relay's log, the disk and its rights")
+        }
+    }
+}
+
+fn proxies(alive: &Value) -> Look {
+    match alive["connections"]["proxies"].as_i64() {
+        Some(0) | None => {
+            let advice = "start one with: farhelm up, or farhelm proxy on another machine";
+            Look::wrong("machines", "no proxy is connected: no agent can be reached", advice)
+        }
+        Some(count) => Look::ok("machines", format!("{count} connected")),
+    }
+}
+
+async fn token(found: &Found) -> Look {
+    match http::ask_at(found, Method::GET, "/v1/sessions", None).await {
+        Ok(answer) => {
+            let count = answer["sessions"].as_array().map_or(0, Vec::len);
+            Look::ok("token", format!("accepted; {count} sessions"))
+        }
+        Err(HttpFault::Refused { message, .. } | HttpFault::Silent(message)) => {
+            let advice = "make one with: farhelm token create, where the relay runs";
+            Look::wrong("token", message, advice)
+        }
+    }
+}
+
+fn port(asked: &Doctor) -> Look {
+    match TcpListener::bind(asked.listen) {
+        Ok(_) => Look::ok("port", format!("{} is free", asked.listen)),
+        Err(error) => {
+            let words = format!("{} cannot be used ({error})", asked.listen);
+            let advice = "stop what uses it, or choose another with --listen (port 0: any)";
+            Look::wrong("port", words, advice)
+        }
+    }
+}

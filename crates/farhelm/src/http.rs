@@ -1,0 +1,141 @@
+//! A few requests to the relay's HTTP API.
+//!
+//! **Invariant**: an answer is bounded in size and time, whoever gives it.
+//!
+//! Not here: addresses and TLS (`connect`), what is asked (`commands`).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+
+use crate::connect;
+use crate::discovery::{Finder, Found};
+use crate::problem::Problem;
+
+/// A relay that answers nothing for so long is away.
+const ANSWER_WITHIN: Duration = Duration::from_secs(20);
+/// An answer that is larger is none of ours.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Why there is no answer to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum HttpFault {
+    /// Nobody is there, or it is no relay.
+    Silent(String),
+    /// The relay said no.
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// A stable code.
+        code: String,
+        /// In its own words.
+        message: String,
+    },
+}
+
+/// Asks the relay and takes its JSON.
+pub(crate) async fn ask(
+    finder: &Finder,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Value, Problem> {
+    let found = finder.find()?;
+    ask_at(&found, method, path, body).await.map_err(|fault| match fault {
+        HttpFault::Silent(error) => finder.silent(&found.url, &error),
+        HttpFault::Refused { message, .. } => Problem::new(message),
+    })
+}
+
+/// The same, for whoever wants to tell the reasons apart.
+pub(crate) async fn ask_at(
+    found: &Found,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Value, HttpFault> {
+    let asked = tokio::time::timeout(ANSWER_WITHIN, exchange(found, method, path, body));
+    asked.await.unwrap_or_else(|_| Err(HttpFault::Silent("it does not answer".to_owned())))
+}
+
+async fn exchange(
+    found: &Found,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Value, HttpFault> {
+    let silent = |error: &dyn std::fmt::Display| HttpFault::Silent(error.to_string());
+    let stream = connect::stream(&found.url).await.map_err(HttpFault::Silent)?;
+    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(|error| silent(&error))?;
+    let host = found.url.split_once("://").map_or(found.url.as_str(), |(_, host)| host);
+    let mut request = Request::builder().method(method).uri(path).header(HOST, host);
+    if !found.token.is_empty() {
+        request = request.header(AUTHORIZATION, format!("Bearer {}", found.token));
+    }
+    if body.is_some() {
+        request = request.header(CONTENT_TYPE, "application/json");
+    }
+    let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
+    let request = request.body(Full::new(body)).map_err(|error| silent(&error))?;
+    let answer = async {
+        let response = sender.send_request(request).await.map_err(|error| silent(&error))?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| HttpFault::Silent(error.to_string()))?.to_bytes();
+        Ok((status, body))
+    };
+    // The connection does the work while the answer is awaited; it ends with this request.
+    let (status, body) = tokio::select! {
+        answer = answer => answer?,
+        ended = connection => {
+            let words = ended.err().map_or("it hung up".to_owned(), |error| error.to_string());
+            return Err(HttpFault::Silent(words));
+        }
+    };
+    read(status, &body)
+}
+
+fn read(status: StatusCode, body: &[u8]) -> Result<Value, HttpFault> {
+    let value = serde_json::from_slice::<Value>(body);
+    if status.is_success() {
+        return value.map_err(|_| HttpFault::Silent("what answers is no relay".to_owned()));
+    }
+    let error = value.map(|value| value["error"].clone()).unwrap_or_default();
+    let text = |key: &str| error[key].as_str().map(str::to_owned);
+    let code = text("code").unwrap_or_else(|| "unknown".to_owned());
+    let otherwise = || format!("the relay answered {status}");
+    let message = text("message").unwrap_or_else(otherwise);
+    Err(HttpFault::Refused { status: status.as_u16(), code, message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_no_keeps_its_code_and_words() {
+        let told = read(
+            StatusCode::NOT_FOUND,
+            br#"{"error":{"code":"token_unknown","message":"No valid token has this id"}}"#,
+        );
+        let message = "No valid token has this id".to_owned();
+        let code = "token_unknown".to_owned();
+        assert_eq!(told, Err(HttpFault::Refused { status: 404, code, message }));
+    }
+
+    #[test]
+    fn an_answer_that_is_no_json_is_no_relays() {
+        let told = read(StatusCode::OK, b"<html>");
+        assert_eq!(told, Err(HttpFault::Silent("what answers is no relay".to_owned())));
+        assert!(matches!(
+            read(StatusCode::BAD_GATEWAY, b"x"),
+            Err(HttpFault::Refused { status: 502, .. })
+        ));
+    }
+}

@@ -1,0 +1,95 @@
+//! A session as `farhelm tail` shows it to a person.
+//!
+//! **Invariant**: what other programs wrote cannot steer the terminal. On a terminal words stream
+//! in place as they come; elsewhere each message is printed once, whole.
+//!
+//! Not here: which events come (`client`), printing (`output`).
+
+mod draft;
+mod words;
+
+use std::collections::BTreeMap;
+
+use client::Event;
+use serde_json::Value;
+
+use self::draft::Draft;
+
+/// Tool calls whose names are remembered; beyond it all are forgotten, and shown by their id.
+const TOOLS_KNOWN_MAX: usize = 1_000;
+
+/// Draws one session.
+#[derive(Debug)]
+pub(crate) struct View {
+    session: String,
+    streams: bool,
+    draft: Option<Draft>,
+    tools: BTreeMap<String, String>,
+}
+
+impl View {
+    /// Of this session; `streams` on a terminal.
+    pub(crate) fn new(session: &str, streams: bool) -> Self {
+        Self { session: session.to_owned(), streams, draft: None, tools: BTreeMap::new() }
+    }
+
+    /// What to print for an event.
+    pub(crate) fn on_event(&mut self, event: &Event) -> String {
+        if event.kind == "message_event" {
+            return self.on_message(&event.frame["message"]);
+        }
+        let text = match event.kind.as_str() {
+            "tool_call" | "tool_update" => self.on_tool(&event.frame),
+            kind => words::of(kind, &event.frame, &self.session),
+        };
+        if text.is_empty() { text } else { self.end_line() + &text }
+    }
+
+    /// An update does not repeat what its call is named.
+    fn on_tool(&mut self, frame: &Value) -> String {
+        let id = frame["tool_call_id"].as_str().unwrap_or_default();
+        if let Some(name) = words::tool_name(frame) {
+            if self.tools.len() >= TOOLS_KNOWN_MAX {
+                self.tools.clear();
+            }
+            self.tools.entry(id.to_owned()).or_insert(name);
+        }
+        words::tool(frame, self.tools.get(id).map_or(id, String::as_str))
+    }
+
+    /// What to print for a message of a history that begins anew.
+    pub(crate) fn on_message(&mut self, message: &Value) -> String {
+        let whole = words::message(message);
+        let draft = self.draft.take();
+        match draft {
+            // It stands there already.
+            Some(draft) if draft.is_of(message) && draft.says(message) => "\n".to_owned(),
+            Some(_) => format!("\n{whole}"),
+            None => whole,
+        }
+    }
+
+    /// What to print for a few more words.
+    pub(crate) fn on_delta(&mut self, delta: &Value) -> String {
+        if !self.streams {
+            return String::new();
+        }
+        if let Some(draft) = &mut self.draft
+            && let Some(more) = draft.go_on(delta)
+        {
+            return more;
+        }
+        let Some((draft, begun)) = Draft::begin(delta) else { return String::new() };
+        let before = self.end_line();
+        self.draft = Some(draft);
+        before + &begun
+    }
+
+    /// Words that were cut off stay on their line.
+    pub(crate) fn end_line(&mut self) -> String {
+        self.draft.take().map(|_| "\n".to_owned()).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

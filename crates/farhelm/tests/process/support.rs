@@ -1,0 +1,191 @@
+//! The real binary in a folder of its own, ended by its id whatever happens.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Anything that takes longer has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A folder for one test.
+pub(crate) struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.path("data")
+    }
+
+    /// A command that sees nothing of the machine it runs on.
+    pub(crate) fn farhelm(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_farhelm"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("FARHELM_") {
+                command.env_remove(name);
+            }
+        }
+        command.env("HOME", self.folder.path()).env_remove("XDG_CONFIG_HOME");
+        command.env("FARHELM_DATA", self.data()).args(words).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&self, words: &[&str]) -> Output {
+        ended(self.farhelm(words))
+    }
+
+    /// Runs a command that succeeds, and takes what it printed.
+    pub(crate) fn told(&self, words: &[&str]) -> String {
+        let output = self.run(words);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {stderr}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The same, as JSON.
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
+        serde_json::from_str(&self.told(words)).unwrap()
+    }
+
+    /// `farhelm up` on a free port, ready.
+    pub(crate) fn up(&self, more: &[&str]) -> Up {
+        self.serving("up", more)
+    }
+
+    /// `up` or `relay` on a free port, ready.
+    pub(crate) fn serving(&self, command: &str, more: &[&str]) -> Up {
+        let ready = self.path("ready.json");
+        let _ = std::fs::remove_file(&ready);
+        let words = [command, "--listen", "127.0.0.1:0", "--ready-file", ready.to_str().unwrap()];
+        let mut command = self.farhelm(&words);
+        command.args(more).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut running = Running(command.spawn().unwrap());
+        let begun = Instant::now();
+        while !ready.exists() {
+            assert!(running.0.try_wait().unwrap().is_none(), "it ended instead of serving");
+            assert!(begun.elapsed() < PATIENCE, "it is never ready");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let told = serde_json::from_slice(&std::fs::read(&ready).unwrap()).unwrap();
+        Up { running, ready, told }
+    }
+}
+
+/// A process that does not outlive its test.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    /// SIGTERM, and its end.
+    pub(crate) fn stop(&mut self) -> std::process::ExitStatus {
+        let pid = rustix::process::Pid::from_child(&self.0);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        waited(&mut self.0)
+    }
+
+    /// SIGKILL, and its end.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// A relay that serves.
+pub(crate) struct Up {
+    pub(crate) running: Running,
+    pub(crate) ready: PathBuf,
+    pub(crate) told: Value,
+}
+
+/// Lines of a process that goes on.
+pub(crate) struct Lines {
+    pub(crate) running: Running,
+    lines: Receiver<String>,
+}
+
+impl Lines {
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { running: Running(child), lines }
+    }
+
+    /// Every line as JSON, up to the one that fits.
+    pub(crate) fn until(&self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let (begun, mut seen) = (Instant::now(), vec![]);
+        loop {
+            let left = PATIENCE.saturating_sub(begun.elapsed());
+            let line = self.lines.recv_timeout(left);
+            let line = line.unwrap_or_else(|_| panic!("it never came; seen: {seen:#?}"));
+            let value: Value = serde_json::from_str(&line).unwrap();
+            seen.push(value);
+            if seen.last().is_some_and(&fits) {
+                return seen;
+            }
+        }
+    }
+}
+
+fn ended(mut command: Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    let (done, is_done) = channel::<()>();
+    // Whoever hangs is ended, and the test sees its failure.
+    let guard = std::thread::spawn(move || {
+        if is_done.recv_timeout(PATIENCE).is_err() {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    done.send(()).unwrap();
+    guard.join().unwrap();
+    output
+}
+
+fn waited(child: &mut Child) -> std::process::ExitStatus {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(begun.elapsed() < PATIENCE, "it does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The words of a transcript message, if this is one.
+pub(crate) fn said(event: &Value) -> Option<&str> {
+    (event["type"] == "message_event").then(|| event["message"]["content"].as_str())?
+}
+
+/// Whether a file can be read by its owner alone.
+pub(crate) fn is_private(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata().unwrap().permissions().mode() & 0o777 == 0o600
+}
