@@ -402,6 +402,10 @@ impl Session {
                         fail(id, DELIVERY_UNKNOWN, words)
                     })
                     .collect();
+                // The end of a run would be told by the journal that told its start.
+                if self.status.link() != via.link.as_ref() {
+                    events.extend(self.end_run(self.runs.cut()));
+                }
                 let (via, meta, activity) = (via.clone(), meta.clone(), activity.clone());
                 events.push(Event::Status(status::Event::Up {
                     via,

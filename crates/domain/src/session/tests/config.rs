@@ -35,6 +35,7 @@ fn a_change_of_model_counts_when_the_reading_confirms_it() {
     assert_eq!(story.result("a1", None), nothing());
 }
 
+// spec: native/agent_control_result.2
 #[test]
 fn an_answer_before_the_reading_settles_the_request_and_not_the_model() {
     let mut story = Story::linked();

@@ -6,7 +6,7 @@ use super::super::controls::{
 use super::super::status::CloseReason;
 use super::*;
 
-// spec: native/agent_config_request.1
+// spec: native/agent_config_request.1, native/agent_config_request.3
 #[test]
 fn a_request_is_owed_until_it_is_answered() {
     let mut story = Story::linked();

@@ -7,8 +7,7 @@ use super::super::status::CloseReason;
 use super::*;
 use crate::content::Attachment;
 
-// spec: native/delivery_state.2
-// spec: native/message_delivered.1
+// spec: native/delivery_state.2, native/message_delivered.1, native/proxy_send_result.1
 #[test]
 fn a_send_is_accepted_handed_over_and_delivered() {
     let mut story = Story::linked();
@@ -128,8 +127,7 @@ fn another_journal_gets_what_was_never_handed_over() {
     assert_eq!(back, ["up through socket-2", "handed over m1"]);
 }
 
-// spec: native/send_message.3
-// spec: native/message_identifiers.5
+// spec: native/send_message.3, native/message_identifiers.5
 #[test]
 fn a_repeat_is_told_the_state_with_the_event_that_told_it() {
     let mut story = Story::linked();
@@ -176,6 +174,7 @@ fn a_result_of_an_earlier_attempt_changes_nothing() {
     assert_eq!(current.unwrap(), ["delivered m1", "message m1"]);
 }
 
+// spec: native/send_message.5
 #[test]
 fn what_ended_as_unknown_is_never_tried_again_under_its_id() {
     let mut story = Story::linked();

@@ -21,7 +21,7 @@ fn a_question_that_is_asked_again_changes_nothing_while_open_or_while_its_answer
     assert_eq!(open(&story), nothing());
 }
 
-// spec: native/permission_prompt_relay_behavior.3
+// spec: native/permission_prompt_relay_behavior.3, native/permission_response.2
 #[test]
 fn an_answer_names_who_gave_it_and_is_owed_until_the_proxy_confirms() {
     let mut story = asked(None);

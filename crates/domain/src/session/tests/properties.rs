@@ -22,6 +22,8 @@ struct Step {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 384, ..ProptestConfig::default() })]
 
+    // spec: native/message_identifiers.5, native/delivery_state.2, native/delivery_state.4
+    // spec: native/delivery_state.8, native/permission_response.3, native/agent_interrupt.4
     #[test]
     fn every_history_keeps_its_promises(steps in steps()) {
         let (mut story, mut books) = (Story::unseen(), Books::default());

@@ -67,3 +67,27 @@ fn a_delivery_into_the_active_run_starts_none() {
     let told = story.report(Report::SendDelivered { id, attempt: None, run }).unwrap();
     assert_eq!(told, ["delivered m1", "message m1"]);
 }
+
+#[test]
+fn a_run_that_another_journal_told_of_is_cut_when_its_proxy_is_replaced() {
+    for link in [None, Some("journal-2")] {
+        let mut story = Story::linked();
+        story.run_starts("r1");
+        story.interrupt("stop").unwrap();
+        story.down();
+        let back = story.up("socket-2", link);
+        let expected = ["r1 interrupted", "settled stop: ok", "up through socket-2"];
+        assert_eq!(back, expected, "nobody would tell its end: {link:?}");
+    }
+}
+
+#[test]
+fn a_run_of_the_same_proxy_outlives_its_connection() {
+    for link in [None, Some(JOURNAL)] {
+        let mut story = Story::unseen();
+        story.up("socket-1", link);
+        story.run_starts("r1");
+        assert_eq!(story.up("socket-2", link), ["up through socket-2"]);
+        assert_eq!(story.session.card().run, Some("r1".into()), "{link:?}");
+    }
+}

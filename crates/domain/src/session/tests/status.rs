@@ -18,7 +18,7 @@ fn a_session_comes_up_goes_down_and_returns() {
     assert_eq!(story.session.status().health, Health::Healthy);
 }
 
-// spec: native/session_status.1
+// spec: native/session_status.1, native/proxy_status.1
 #[test]
 fn a_report_that_changes_nothing_is_no_event() {
     let mut story = Story::linked();
