@@ -65,6 +65,18 @@ fn the_grace_time_begins_when_the_machine_goes_for_what_waited_before() {
 }
 
 #[test]
+fn the_grace_time_begins_with_the_send_when_the_machine_was_away_before() {
+    let mut story = Story::linked();
+    story.down();
+    story.now = story.now.plus_ms(10_000);
+    story.send("m1").unwrap();
+    assert_eq!(story.deadline(), Some(START.plus_ms(40_000)));
+    let mut unseen = Story::unseen();
+    unseen.send("m1").unwrap();
+    assert_eq!(unseen.deadline(), Some(START.plus_ms(30_000)));
+}
+
+#[test]
 fn a_machine_that_returns_in_time_gets_what_waited() {
     let mut story = Story::linked();
     story.down();
@@ -332,6 +344,19 @@ fn what_was_settled_long_ago_is_asked_of_the_ledger() {
     let earlier = Some(told("m0", failed, Sequence(2)));
     let again = story.wish(&ada(), Wish::Send { send: send("m0"), earlier });
     assert_eq!(again.unwrap(), ["accepted m0", "handed over m0"]);
+}
+
+#[test]
+fn a_send_that_is_tried_again_and_again_pushes_no_other_out_of_memory() {
+    let mut story = Story::linked();
+    story.send("other").unwrap();
+    story.delivered("other");
+    for _ in 0..=SETTLED_REMEMBERED_MAX {
+        story.send("m1").unwrap();
+        story.failed("m1", "send_rejected");
+    }
+    assert_eq!(story.session.told(&"other".into()).unwrap().state, State::Delivered);
+    assert!(!story.session.may_have_forgotten(&"new".into()));
 }
 
 #[test]

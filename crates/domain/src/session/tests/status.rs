@@ -11,7 +11,9 @@ use crate::session::transcript::Notice;
 fn a_session_comes_up_goes_down_and_returns() {
     let mut story = Story::unseen();
     assert_eq!(story.up("socket-1", None), ["up through socket-1"]);
+    status(&mut story, Health::Healthy, Some(activity("thinking", 1)), None);
     assert_eq!(story.down(), ["down: ProxyDisconnected"]);
+    assert_eq!(story.session.status().activity, None, "nobody knows what it does now");
     assert_eq!(story.session.status().health, Health::Disconnected);
     assert_eq!(story.down(), nothing());
     assert_eq!(story.up("socket-2", None), ["up through socket-2"]);
