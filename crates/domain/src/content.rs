@@ -88,7 +88,7 @@ pub struct Message {
     /// The tool call whose subagent wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ToolCallId>,
-    /// For messages that came without an id of their own.
+    /// For messages that came without an id of their own, and for sends that may be echoed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
 }

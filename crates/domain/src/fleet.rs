@@ -8,6 +8,8 @@
 pub mod launches;
 pub mod machines;
 mod matching;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 
@@ -128,14 +130,20 @@ impl Fleet {
         now: Timestamp,
     ) -> Result<Vec<Recorded>, Refusal> {
         let mut events = self.decide(command, policy, now)?;
-        events.extend(self.launches.due(policy, now).into_iter().map(Event::Launch));
         let mut recorded = vec![];
-        for event in events {
-            let fact = Recorded { sequence: self.head.next(), at: now, event };
-            self.apply(&fact);
-            recorded.push(fact);
+        // What is due follows from what the command led to: an answer that came in time, if only
+        // just, is not followed by a timeout.
+        loop {
+            for event in events {
+                let fact = Recorded { sequence: self.head.next(), at: now, event };
+                self.apply(&fact);
+                recorded.push(fact);
+            }
+            events = self.launches.due(policy, now).into_iter().map(Event::Launch).collect();
+            if events.is_empty() {
+                return Ok(recorded);
+            }
         }
-        Ok(recorded)
     }
 
     /// What a command leads to. Changes nothing.

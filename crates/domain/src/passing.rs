@@ -159,6 +159,7 @@ fn units(words: &Content<String>) -> u64 {
 mod tests {
     use super::*;
 
+    // spec: native/extensions.4, native/extensions.5
     #[test]
     fn a_repeat_is_not_news_and_a_gap_is_not_shown() {
         let mut drafts = Drafts::default();
@@ -177,6 +178,7 @@ mod tests {
         assert_eq!(drafts.replay(), [delta(0, "new words")]);
     }
 
+    // spec: native/extensions.4
     #[test]
     fn offsets_count_utf16_units() {
         let mut drafts = Drafts::default();
@@ -184,6 +186,7 @@ mod tests {
         assert!(drafts.take(&delta(2, "!")));
     }
 
+    // spec: native/extensions.5
     #[test]
     fn the_recorded_message_ends_its_draft() {
         let mut drafts = Drafts::default();

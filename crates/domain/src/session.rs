@@ -16,6 +16,8 @@ pub mod prompts;
 pub mod queue;
 pub mod runs;
 pub mod status;
+#[cfg(test)]
+mod tests;
 pub mod transcript;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +27,7 @@ use serde::{Deserialize, Serialize};
 pub use card::Card;
 pub use command::{Change, Command, Report, Wish, Word};
 
-use crate::content::{Attachment, Digest};
+use crate::content::Attachment;
 use crate::{
     ChoiceId, Content, LinkId, LinkPosition, MessageId, PromptId, Refusal, RequestId, Sequence,
     Timestamp,
@@ -176,8 +178,8 @@ impl Session {
     ) -> Result<Vec<Recorded>, Refusal> {
         let told_again = self.told_again(command);
         let events = self.decide(command, now)?;
-        if let Some(digest) = told_again {
-            self.transcript.matched(digest);
+        if let Some(place) = told_again {
+            self.transcript.matched(place);
         }
         let position = match command {
             Command::Proxy(word) => word.position.clone(),
@@ -223,7 +225,9 @@ impl Session {
             Event::Control(event) => self.controls.apply(event, at),
             Event::Config(config) => self.config = Some(config.clone()),
             Event::Status(event) => {
-                if matches!(event, status::Event::Up { .. }) {
+                if let status::Event::Up { via, .. } = event
+                    && self.status.via().is_none_or(|old| old.connection != via.connection)
+                {
                     self.transcript.rewind();
                 }
                 self.status.apply(event, at);
@@ -314,13 +318,16 @@ impl Session {
     fn apply_delivery(&mut self, event: &delivery::Event, sequence: Sequence, at: Timestamp) {
         match event {
             delivery::Event::Accepted(send) => self.queue.join(&send.id),
-            delivery::Event::HandedOver { id, .. } | delivery::Event::Failed { id, .. } => {
+            delivery::Event::HandedOver { id, .. } => self.queue.leave(id),
+            delivery::Event::Failed { id, .. } => {
                 self.queue.leave(id);
+                if let Some(digest) = self.sends.handed(id, None).and_then(|send| send.digest) {
+                    self.transcript.forget_early(digest);
+                }
             }
             delivery::Event::Delivered { id, .. } => {
                 self.queue.leave(id);
-                let send = self.sends.handed(id, None);
-                if let Some(digest) = send.and_then(|send| send.digest) {
+                if let Some(digest) = self.sends.handed(id, None).and_then(|send| send.digest) {
                     self.transcript.await_echo(digest);
                 }
             }
@@ -328,15 +335,15 @@ impl Session {
         self.sends.apply(event, sequence, at);
     }
 
-    /// A message told again moves the place from which the next one is recognised.
-    fn told_again(&self, command: &Command) -> Option<Digest> {
-        let Command::Proxy(Word { report: Report::Message { message, has_own_id, echo }, .. }) =
-            command
-        else {
+    /// A message told again moves the place from which the next one is recognised. A word that
+    /// was heard before is none: its message was matched when it was heard.
+    fn told_again(&self, command: &Command) -> Option<usize> {
+        let Command::Proxy(word) = command else { return None };
+        let Report::Message { message, has_own_id, echo } = &word.report else { return None };
+        let repeats = self.sight(message, *has_own_id, *echo) == transcript::Sighting::Repeat;
+        if !repeats || self.was_heard(word) || self.transcript.knows(&message.id) {
             return None;
-        };
-        let sighting = self.transcript.sight(message, *has_own_id, *echo);
-        let repeat = sighting == transcript::Sighting::Repeat && !has_own_id;
-        message.digest.filter(|_| repeat)
+        }
+        self.transcript.place(message, *echo)
     }
 }

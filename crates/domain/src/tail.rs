@@ -126,6 +126,7 @@ mod tests {
     }
 
     /// Every interleaving of a short history, reads of any size and lags: each event once.
+    // spec: native/history_delta.3
     #[test]
     fn whatever_the_interleaving_each_event_is_shown_once() {
         for plan in 0..4_u32.pow(8) {

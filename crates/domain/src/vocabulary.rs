@@ -206,6 +206,7 @@ pub struct LinkPosition {
 mod tests {
     use super::*;
 
+    // spec: native/session_identifiers.3
     #[test]
     fn a_session_id_is_three_to_sixty_four_plain_characters() {
         assert!(SessionId::parse("abc").is_some());

@@ -106,17 +106,22 @@ pub enum Event {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Launches {
     launches: BTreeMap<RequestId, Launch>,
+    /// Settled ones, still held, whose id another client has used since. Oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    displaced: Vec<Launch>,
 }
 
 impl Launches {
-    /// Refuses an id that was used before: told again to its own client, refused to others.
+    /// Refuses an id that was used before: told again to its own client, refused to others while
+    /// it is in flight.
     pub fn check_repeat(&self, request: &RequestId, by: &ClientKey) -> Result<(), Refusal> {
+        if let Some(own) = self.all().find(|launch| launch.request == *request && launch.by == *by)
+        {
+            return Err(Refusal::LaunchRepeated(Box::new(own.clone())));
+        }
         match self.launches.get(request) {
-            Some(launch) if launch.by == *by => {
-                Err(Refusal::LaunchRepeated(Box::new(launch.clone())))
-            }
-            Some(_) => Err(Refusal::RequestInUse(request.clone())),
-            None => Ok(()),
+            Some(launch) if launch.outcome.is_none() => Err(Refusal::RequestInUse(request.clone())),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -130,7 +135,7 @@ impl Launches {
         policy: Policy,
         now: Timestamp,
     ) -> Result<Event, Refusal> {
-        if self.launches.len() >= LAUNCHES_MAX {
+        if self.launches.len() + self.displaced.len() >= LAUNCHES_MAX {
             return Err(Refusal::TooManyRequests { limit: LAUNCHES_MAX });
         }
         let wish = wish.clone();
@@ -180,7 +185,7 @@ impl Launches {
     /// What time brings.
     pub fn due(&self, policy: Policy, now: Timestamp) -> Vec<Event> {
         let mut events = vec![];
-        for launch in self.launches.values() {
+        for launch in self.all() {
             if launch.outcome.is_none() && launch.timeout_at <= now {
                 let words = "The machine did not start it in time";
                 let failure = Failure::new("launch_timeout", words);
@@ -198,7 +203,7 @@ impl Launches {
             None => launch.timeout_at,
             Some(_) => launch.timeout_at.plus_ms(policy.launch_held_ms),
         };
-        self.launches.values().map(next).min()
+        self.all().map(next).min()
     }
 
     /// Pending launches of this connection; of its predecessor too when the journal is the same,
@@ -211,7 +216,7 @@ impl Launches {
 
     /// Everything on its way or held for a client.
     pub fn of(&self, client: &ClientKey) -> impl Iterator<Item = &Launch> {
-        self.launches.values().filter(move |launch| launch.by == *client)
+        self.all().filter(move |launch| launch.by == *client)
     }
 
     /// One launch.
@@ -223,7 +228,8 @@ impl Launches {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Requested(launch) => {
-                self.launches.insert(launch.request.clone(), (**launch).clone());
+                let displaced = self.launches.insert(launch.request.clone(), (**launch).clone());
+                self.displaced.extend(displaced);
             }
             Event::Settled { request, outcome, .. } => {
                 if let Some(launch) = self.launches.get_mut(request) {
@@ -231,9 +237,18 @@ impl Launches {
                 }
             }
             Event::Forgotten { request } => {
-                self.launches.remove(request);
+                // The displaced one is the older.
+                let place = self.displaced.iter().position(|launch| launch.request == *request);
+                match place {
+                    Some(place) => drop(self.displaced.remove(place)),
+                    None => drop(self.launches.remove(request)),
+                }
             }
         }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Launch> {
+        self.displaced.iter().chain(self.launches.values())
     }
 }
 

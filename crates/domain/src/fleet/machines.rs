@@ -156,7 +156,7 @@ impl Machines {
                 Some(agents) => agents.contains(&wish.agent),
                 None => self.has_agent(label, &wish.agent),
             };
-            (knows && offers, offers, machine.offer.agents.is_none(), machine.active_at)
+            (knows, offers, machine.offer.agents.is_none(), machine.active_at)
         };
         let there = self.machines.iter().filter(|(_, machine)| machine.via.is_some());
         there.max_by_key(|(label, machine)| rank(label, machine)).map(|(label, _)| label.clone())

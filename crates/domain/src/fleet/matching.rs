@@ -1,8 +1,8 @@
 //! Whether a session that a proxy names is one we know.
 //!
 //! A proxy names its sessions by id. One that knows only a target's signature is matched to the
-//! one session of its machine that carries it; two candidates match nothing, because a guess
-//! would put one person's words into another conversation.
+//! one session of its machine that carries it; two candidates, sessions or targets, match nothing,
+//! because a guess would put one person's words into another conversation.
 //!
 //! Not here: recording the result (`machines`).
 
@@ -38,14 +38,17 @@ pub struct Claim {
 
 pub(super) fn claim(machines: &Machines, machine: &MachineLabel, named: Vec<Named>) -> Claim {
     let mut claim = Claim::default();
-    for mut named in named {
+    let resolved: Vec<_> =
+        named.iter().map(|one| resolve(machines, machine, one, &named)).collect();
+    for (mut named, session) in named.into_iter().zip(resolved) {
         named.meta.machine = Some(machine.clone());
-        let Some(session) =
-            named.session.clone().or_else(|| by_signature(machines, machine, &named))
-        else {
+        let Some(session) = session else {
             claim.unmatched += 1;
             continue;
         };
+        if claim.accepted.iter().any(|(known, _)| *known == session) {
+            continue;
+        }
         match machines.registered(&session) {
             Some(registered) if registered.machine != *machine => claim.refused.push(session),
             Some(_) | None => claim.accepted.push((session, named)),
@@ -57,11 +60,27 @@ pub(super) fn claim(machines: &Machines, machine: &MachineLabel, named: Vec<Name
     claim
 }
 
-fn by_signature(machines: &Machines, machine: &MachineLabel, named: &Named) -> Option<SessionId> {
-    let signature = named.meta.signature.as_ref()?;
+/// The session that is meant by `one` of those that are `named` together.
+fn resolve(
+    machines: &Machines,
+    machine: &MachineLabel,
+    one: &Named,
+    named: &[Named],
+) -> Option<SessionId> {
+    if one.session.is_some() {
+        return one.session.clone();
+    }
+    let signature = one.meta.signature.as_ref()?;
+    let alike = |other: &&Named| {
+        other.session.is_none() && other.meta.signature.as_ref() == Some(signature)
+    };
+    if named.iter().filter(alike).count() > 1 {
+        return None;
+    }
     let mut same = machines.sessions().filter(|(_, registered)| {
         registered.machine == *machine && registered.signature.as_ref() == Some(signature)
     });
-    let only = same.next()?;
-    same.next().is_none().then(|| only.0.clone())
+    let (only, _) = same.next().filter(|_| same.next().is_none())?;
+    let is_named = named.iter().any(|other| other.session.as_ref() == Some(only));
+    (!is_named).then(|| only.clone())
 }

@@ -5,12 +5,12 @@
 use super::command::{Change, Command, Report, Wish, Word};
 use super::controls::{Control, Kind};
 use super::delivery::{DELIVERY_UNKNOWN, SESSION_NOT_CONNECTED, Send};
-use super::status::{CloseReason, Reach};
+use super::status::{Activity, CloseReason, Health, Reach};
 use super::transcript::Sighting;
 use super::{
     Event, Policy, Session, config, controls, delivery, prompts, queue, runs, status, transcript,
 };
-use crate::content::{Author, Failure, Message, Part};
+use crate::content::{Author, Digest, Failure, Message, Part};
 use crate::{Content, MessageId, Principal, Refusal, RequestId, RunId, Timestamp};
 
 impl Session {
@@ -55,10 +55,12 @@ impl Session {
         let Some(via) = self.status.via() else { return vec![] };
         let leave =
             |id: &MessageId| delivery::Event::HandedOver { id: id.clone(), link: via.link.clone() };
+        if self.queue.is_held() {
+            return vec![];
+        }
         let waiting = self.queue.order();
+        let room = queue::HANDED_MAX.saturating_sub(self.sends.handed_count());
         if via.link.is_none() {
-            let room = queue::HANDED_MAX.saturating_sub(self.sends.handed_count());
-            let room = if self.queue.is_held() { 0 } else { room };
             return waiting.iter().take(room).map(leave).collect();
         }
         let can_steer = self.config.as_ref().and_then(|c| c.can("steer")) == Some(true);
@@ -66,15 +68,12 @@ impl Session {
             let mode = self.sends.waiting(id).and_then(|send| send.mode);
             can_steer && mode == Some(delivery::Mode::Steer)
         });
-        let steers: Vec<_> = steers.map(leave).collect();
+        let steers: Vec<_> = steers.take(room).map(leave).collect();
         if !steers.is_empty() {
             return steers;
         }
         let busy = self.runs.active().is_some() || self.sends.handed_count() > 0;
-        if busy || self.queue.is_held() {
-            return vec![];
-        }
-        waiting.first().map(leave).into_iter().collect()
+        waiting.first().filter(|_| !busy).map(leave).into_iter().collect()
     }
 
     fn decide_wish(&self, principal: &Principal, wish: &Wish) -> Result<Vec<Event>, Refusal> {
@@ -156,25 +155,23 @@ impl Session {
         if self.status.via().is_none_or(|via| via.connection != word.connection) {
             return Err(Refusal::NotThisProxy);
         }
-        if let Some(position) = &word.position
-            && self.heard.get(&position.link).is_some_and(|heard| *heard >= position.number)
-        {
+        if self.was_heard(word) {
             return Ok(vec![]);
         }
         self.decide_report(&word.report, now)
     }
 
+    /// A word that its proxy told before: its acknowledgement was lost on the way.
+    pub(super) fn was_heard(&self, word: &Word) -> bool {
+        word.position.as_ref().is_some_and(|position| {
+            self.heard.get(&position.link).is_some_and(|heard| *heard >= position.number)
+        })
+    }
+
     fn decide_report(&self, report: &Report, now: Timestamp) -> Result<Vec<Event>, Refusal> {
         Ok(match report {
             Report::Status { health, activity, reason } => {
-                let told = activity.as_ref().map(|a| (&a.kind, &a.label));
-                let known = self.status.activity.as_ref().map(|a| (&a.kind, &a.label));
-                let same = *health == self.status.health && (told.is_none() || told == known);
-                if same && reason.is_none() {
-                    return Ok(vec![]);
-                }
-                let (activity, reason) = (activity.clone(), reason.clone());
-                vec![Event::Status(status::Event::Changed { health: *health, activity, reason })]
+                self.changed(*health, activity.as_ref(), reason.as_ref())
             }
             Report::Message { message, has_own_id, echo } => {
                 self.message(message, *has_own_id, *echo)
@@ -221,13 +218,40 @@ impl Session {
         })
     }
 
-    fn message(
+    /// What only repeats what is known is no event; words alone do not make it one.
+    fn changed(
+        &self,
+        health: Health,
+        activity: Option<&Activity>,
+        reason: Option<&String>,
+    ) -> Vec<Event> {
+        let told = activity.map(|a| (&a.kind, &a.label));
+        let known = self.status.activity.as_ref().map(|a| (&a.kind, &a.label));
+        if health == self.status.health && (told.is_none() || told == known) {
+            return vec![];
+        }
+        let (activity, reason) = (activity.cloned(), reason.cloned());
+        vec![Event::Status(status::Event::Changed { health, activity, reason })]
+    }
+
+    /// What a message is, seen against what is known.
+    pub(super) fn sight(
         &self,
         message: &Message,
         has_own_id: bool,
-        echo: Option<crate::content::Digest>,
-    ) -> Vec<Event> {
-        match (self.transcript.sight(message, has_own_id, echo), echo) {
+        echo: Option<Digest>,
+    ) -> Sighting {
+        // A proxy with a journal knows a send by its id; what it names otherwise was typed there.
+        let echo = echo.filter(|_| !has_own_id || self.status.link().is_none());
+        let sighting = self.transcript.sight(message, has_own_id, echo);
+        // A window may show a send before its proxy reports the delivery.
+        let is_early = sighting == Sighting::New && message.author == Author::User;
+        let awaits = |digest| self.sends.handed_alike(digest) > self.transcript.early(digest);
+        if is_early && echo.is_some_and(awaits) { Sighting::Echo } else { sighting }
+    }
+
+    fn message(&self, message: &Message, has_own_id: bool, echo: Option<Digest>) -> Vec<Event> {
+        match (self.sight(message, has_own_id, echo), echo) {
             (Sighting::New, _) => said(transcript::Event::Message(message.clone())),
             (Sighting::Echo, Some(digest)) => said(transcript::Event::Echoed(digest)),
             (Sighting::Echo, None) | (Sighting::Repeat, _) => vec![],
@@ -254,19 +278,26 @@ impl Session {
             created_at: now,
             run: run.cloned(),
             parent: None,
-            digest: None,
+            digest: send.digest,
         };
         let (id, run_started) = (send.id.clone(), run.cloned());
         let mut events = vec![Event::Delivery(delivery::Event::Delivered { id, run: run_started })];
-        events.extend(said(transcript::Event::Message(message)));
+        if !self.transcript.knows(&send.id) {
+            events.extend(said(transcript::Event::Message(message)));
+        }
         if let Some(run) = run {
             events.extend(self.start_run(run, Some(&send.id)));
         }
         events
     }
 
+    /// A run that the new one cuts off takes its interrupts with it.
     fn start_run(&self, run: &RunId, cause: Option<&MessageId>) -> Vec<Event> {
-        self.runs.start(run, cause).into_iter().map(Event::Run).collect()
+        let started = self.runs.start(run, cause).into_iter().flat_map(|event| match event {
+            runs::Event::Started { .. } => vec![Event::Run(event)],
+            runs::Event::Ended { .. } => self.end_run(Some(event)),
+        });
+        started.collect()
     }
 
     /// Interrupts are bound to the run that they were meant for.
@@ -300,15 +331,7 @@ impl Session {
     }
 
     fn configured(&self, config: &config::AgentConfig) -> Vec<Event> {
-        let awaited = |kind| self.controls.owed().any(|(_, control)| control.kind() == kind);
-        let mut known = self.config.clone();
-        if let Some(known) = known.as_mut() {
-            known.read_at = config.read_at;
-        }
-        let mut events = vec![];
-        if known.as_ref() != Some(config) || awaited(Kind::ReadConfig) || awaited(Kind::SetModel) {
-            events.push(Event::Config(config.clone()));
-        }
+        let mut events = vec![Event::Config(config.clone())];
         events.extend(
             self.controls.settle_all(Kind::ReadConfig, None).into_iter().map(Event::Control),
         );
@@ -368,9 +391,8 @@ impl Session {
     fn decide_change(&self, change: &Change) -> Vec<Event> {
         match change {
             Change::Up { via, meta, health, activity } => {
-                let same = self.status.via() == Some(via) && self.status.meta == **meta;
-                if same && *health == self.status.health && activity.is_none() {
-                    return vec![];
+                if self.status.via() == Some(via) && self.status.meta == **meta {
+                    return self.changed(*health, activity.as_ref(), None);
                 }
                 let lost = self.sends.handed_to_another(via.link.as_ref());
                 let mut events: Vec<_> = lost
@@ -380,6 +402,10 @@ impl Session {
                         fail(id, DELIVERY_UNKNOWN, words)
                     })
                     .collect();
+                // The end of a run would be told by the journal that told its start.
+                if self.status.link() != via.link.as_ref() {
+                    events.extend(self.end_run(self.runs.cut()));
+                }
                 let (via, meta, activity) = (via.clone(), meta.clone(), activity.clone());
                 events.push(Event::Status(status::Event::Up {
                     via,

@@ -192,6 +192,12 @@ impl Sends {
         self.open.values().filter(|open| open.handed.is_some()).count()
     }
 
+    /// How many of those that are with the proxy have this digest.
+    pub fn handed_alike(&self, digest: Digest) -> usize {
+        let alike = |open: &&Open| open.handed.is_some() && open.send.digest == Some(digest);
+        self.open.values().filter(alike).count()
+    }
+
     /// With a proxy, each with the event that accepted it, in the order they were handed over.
     pub fn owed(&self) -> Vec<(Sequence, &Send)> {
         let handed = self.open.values().filter_map(|open| Some((open.handed.as_ref()?, open)));
@@ -200,13 +206,13 @@ impl Sends {
         handed.into_iter().map(|(_, open)| (open.sequence, &open.send)).collect()
     }
 
-    /// Handed to a journal that is not `link`: nobody alive knows what became of these.
+    /// Handed to a journal that is not `link`: nobody alive knows what became of these. A plain
+    /// proxy keeps its own record, which a journal does not know either.
     pub fn handed_to_another(&self, link: Option<&LinkId>) -> Vec<MessageId> {
         self.open
             .iter()
             .filter(|(_, open)| {
-                let handed = open.handed.as_ref().and_then(|handed| handed.link.as_ref());
-                handed.is_some() && handed != link
+                open.handed.as_ref().is_some_and(|handed| handed.link.as_ref() != link)
             })
             .map(|(id, _)| id.clone())
             .collect()

@@ -12,7 +12,7 @@ use crate::{Content, MessageId, Refusal};
 
 /// Messages that can wait for one agent.
 pub const WAITING_MAX: usize = 1_000;
-/// Sends that may be with a plain v1 proxy at once; the rest wait here.
+/// Sends that may be with a proxy at once, all of a plain one or the steers; the rest wait here.
 pub const HANDED_MAX: usize = 64;
 
 /// Facts about the queue.

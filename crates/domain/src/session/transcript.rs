@@ -2,7 +2,8 @@
 //!
 //! Proxies may tell their history again after a reconnect. A message is known by its id; one that
 //! came without is known by its digest, each old message at most once per connection and in
-//! order, so that an agent that says "Done." twice is heard twice.
+//! order, so that an agent that says "Done." twice is heard twice. A delivered send is in the
+//! transcript already: the copy that an agent's window shows is its echo, whenever it is seen.
 //!
 //! Not here: computing digests (`wire`), token deltas (`passing`).
 
@@ -66,6 +67,9 @@ pub struct Transcript {
     #[serde(skip)]
     matched: usize,
     echoes: VecDeque<Digest>,
+    /// Echoes that were seen before the delivery was reported.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    early: VecDeque<Digest>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -91,24 +95,36 @@ impl Transcript {
         if self.ids.contains(&message.id) {
             return Sighting::Repeat;
         }
-        if has_own_id {
-            return Sighting::New;
-        }
         let echoed = echo.is_some_and(|digest| self.echoes.contains(&digest));
         if message.author == Author::User && echoed {
             return Sighting::Echo;
         }
-        match message.digest.and_then(|digest| self.match_after(digest)) {
+        // An id that is not known is news, unless it is the window's own name for a send.
+        let by_digest = !has_own_id || echo.is_some();
+        match self.place(message, echo).filter(|_| by_digest) {
             Some(_) => Sighting::Repeat,
             None => Sighting::New,
         }
     }
 
+    /// Whether a message of this id is remembered.
+    pub fn knows(&self, id: &MessageId) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// Where among those not matched yet a message like this one is.
+    pub fn place(&self, message: &Message, echo: Option<Digest>) -> Option<usize> {
+        let echo = echo.filter(|_| message.author == Author::User);
+        let alike = |known: &Known| {
+            known.digest.is_some() && (known.digest == message.digest || known.digest == echo)
+        };
+        let mut later = self.order.iter().enumerate().skip(self.matched);
+        later.find(|(_, known)| alike(known)).map(|(place, _)| place)
+    }
+
     /// A repeat was seen: what came before it will not be told again on this connection.
-    pub fn matched(&mut self, digest: Digest) {
-        if let Some(place) = self.match_after(digest) {
-            self.matched = place + 1;
-        }
+    pub fn matched(&mut self, place: usize) {
+        self.matched = place + 1;
     }
 
     /// A new connection may tell everything again.
@@ -116,12 +132,22 @@ impl Transcript {
         self.matched = 0;
     }
 
-    /// A delivered send may come back from the agent's UI.
+    /// A delivered send may come back from the agent's UI, unless it did already.
     pub fn await_echo(&mut self, digest: Digest) {
-        self.echoes.push_back(digest);
-        if self.echoes.len() > ECHOES_AWAITED_MAX {
-            self.echoes.pop_front();
+        if !self.forget_early(digest) {
+            push_bounded(&mut self.echoes, digest);
         }
+    }
+
+    /// How many echoes of this digest were seen before their delivery was reported.
+    pub fn early(&self, digest: Digest) -> usize {
+        self.early.iter().filter(|seen| **seen == digest).count()
+    }
+
+    /// The delivery that an early echo was waiting for is settled. Whether there was one.
+    pub fn forget_early(&mut self, digest: Digest) -> bool {
+        let place = self.early.iter().position(|seen| *seen == digest);
+        place.and_then(|place| self.early.remove(place)).is_some()
     }
 
     /// Cannot fail: what is recorded has happened.
@@ -140,8 +166,9 @@ impl Transcript {
             }
             // The next one like it is a message of its own.
             Event::Echoed(digest) => {
-                if let Some(place) = self.echoes.iter().position(|awaited| awaited == digest) {
-                    self.echoes.remove(place);
+                match self.echoes.iter().position(|awaited| awaited == digest) {
+                    Some(place) => drop(self.echoes.remove(place)),
+                    None => push_bounded(&mut self.early, *digest),
                 }
             }
             Event::ToolCall(_)
@@ -151,9 +178,11 @@ impl Transcript {
             | Event::Context(_) => {}
         }
     }
+}
 
-    fn match_after(&self, digest: Digest) -> Option<usize> {
-        let mut later = self.order.iter().enumerate().skip(self.matched);
-        later.find(|(_, known)| known.digest == Some(digest)).map(|(place, _)| place)
+fn push_bounded(digests: &mut VecDeque<Digest>, digest: Digest) {
+    digests.push_back(digest);
+    if digests.len() > ECHOES_AWAITED_MAX {
+        digests.pop_front();
     }
 }

@@ -1,0 +1,93 @@
+//! Runs begin, end, and are cut.
+
+use super::*;
+
+#[test]
+fn a_run_starts_once_and_ends_once() {
+    let mut story = Story::linked();
+    assert_eq!(story.run_starts("r1"), ["r1 started"]);
+    assert_eq!(story.run_starts("r1"), nothing());
+    assert_eq!(story.session.card().run, Some("r1".into()));
+    assert_eq!(story.run_ends("r1", Outcome::Completed), ["r1 completed"]);
+    assert_eq!(story.run_ends("r1", Outcome::Completed), nothing());
+    assert_eq!(story.run_starts("r1"), nothing(), "a repeated word starts nothing");
+    assert_eq!(story.session.card().run, None);
+}
+
+#[test]
+fn a_word_about_another_run_ends_nothing() {
+    let mut story = Story::linked();
+    story.run_starts("r1");
+    assert_eq!(story.run_ends("r0", Outcome::Completed), nothing());
+    assert_eq!(story.session.card().run, Some("r1".into()));
+}
+
+#[test]
+fn a_run_that_was_never_told_to_end_is_interrupted_by_the_next() {
+    let mut story = Story::linked();
+    story.run_starts("r1");
+    assert_eq!(story.run_starts("r2"), ["r1 interrupted", "r2 started"]);
+}
+
+#[test]
+fn a_returning_proxy_that_does_not_name_the_run_cuts_it() {
+    let mut story = Story::linked();
+    story.run_starts("r1");
+    story.send("m1").unwrap();
+    story.down();
+    story.up("socket-2", Some(JOURNAL));
+    assert_eq!(story.resumed(&[], None), ["r1 interrupted", "handed over m1"]);
+}
+
+#[test]
+fn a_returning_proxy_that_names_the_run_goes_on_with_it() {
+    let mut story = Story::linked();
+    story.run_starts("r1");
+    story.down();
+    assert_eq!(story.session.card().run, Some("r1".into()), "going away ends nothing");
+    story.up("socket-2", Some(JOURNAL));
+    assert_eq!(story.resumed(&[], Some("r1")), nothing());
+    assert_eq!(story.run_ends("r1", Outcome::Completed), ["r1 completed"]);
+}
+
+#[test]
+fn a_returning_proxy_with_another_run_cuts_the_old_one() {
+    let mut story = Story::linked();
+    story.run_starts("r1");
+    assert_eq!(story.resumed(&[], Some("r2")), ["r1 interrupted"]);
+    assert_eq!(story.run_starts("r2"), ["r2 started"]);
+}
+
+#[test]
+fn a_delivery_into_the_active_run_starts_none() {
+    let mut story = Story::plain();
+    story.send("m1").unwrap();
+    story.run_starts("r1");
+    let (id, run) = ("m1".into(), Some("r1".into()));
+    let told = story.report(Report::SendDelivered { id, attempt: None, run }).unwrap();
+    assert_eq!(told, ["delivered m1", "message m1"]);
+}
+
+#[test]
+fn a_run_that_another_journal_told_of_is_cut_when_its_proxy_is_replaced() {
+    for link in [None, Some("journal-2")] {
+        let mut story = Story::linked();
+        story.run_starts("r1");
+        story.interrupt("stop").unwrap();
+        story.down();
+        let back = story.up("socket-2", link);
+        let expected = ["r1 interrupted", "settled stop: ok", "up through socket-2"];
+        assert_eq!(back, expected, "nobody would tell its end: {link:?}");
+    }
+}
+
+#[test]
+fn a_run_of_the_same_proxy_outlives_its_connection() {
+    for link in [None, Some(JOURNAL)] {
+        let mut story = Story::unseen();
+        story.up("socket-1", link);
+        story.run_starts("r1");
+        assert_eq!(story.up("socket-2", link), ["up through socket-2"]);
+        assert_eq!(story.session.card().run, Some("r1".into()), "{link:?}");
+    }
+}
