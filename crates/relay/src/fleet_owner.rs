@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use domain::fleet::{self, Claim, Command, Fleet, Launch, Named, Policy};
 use domain::session::status::Via;
-use domain::{ClientKey, ConnectionId, Sequence, SessionId};
+use domain::{ClientKey, ConnectionId, RequestId, Sequence, SessionId};
 use store::{Append, Entry, Epoch, Snapshot};
 use tokio::sync::{mpsc, oneshot};
 use wire::native::Denied;
@@ -31,13 +31,8 @@ pub(crate) enum Input {
     Command(Command, oneshot::Sender<Result<Vec<Arc<fleet::Recorded>>, Denied>>),
     /// A proxy names its sessions.
     Name(ConnectionId, Vec<Named>, oneshot::Sender<Result<Claim, Denied>>),
-    /// A launch came to something; tells what is known about the session.
-    Launched {
-        connection: ConnectionId,
-        request: domain::RequestId,
-        session: SessionId,
-        reply: oneshot::Sender<Result<Option<Launch>, Denied>>,
-    },
+    /// A launch that went to this connection's machine.
+    Launch(ConnectionId, RequestId, oneshot::Sender<Option<Launch>>),
     /// What is on its way or held for a client.
     Launches(ClientKey, oneshot::Sender<Vec<Launch>>),
     /// The whole state, for lists of machines.
@@ -90,8 +85,8 @@ impl FleetOwner {
             Input::Name(connection, named, reply) => {
                 let _ = reply.send(self.name(connection, named).await);
             }
-            Input::Launched { connection, request, session, reply } => {
-                let _ = reply.send(self.launched(connection, request, session).await);
+            Input::Launch(connection, request, reply) => {
+                let _ = reply.send(self.launch(&connection, &request).await);
             }
             Input::Launches(client, reply) => {
                 let launches = match self.fleet().await {
@@ -114,18 +109,10 @@ impl FleetOwner {
         Ok(claim)
     }
 
-    /// The launch, if its session was not named by the proxy before.
-    async fn launched(
-        &mut self,
-        connection: ConnectionId,
-        request: domain::RequestId,
-        session: SessionId,
-    ) -> Result<Option<Launch>, Denied> {
-        let fleet = self.fleet().await?;
-        let unnamed = fleet.machines().registered(&session).is_none();
-        let launch = fleet.launches().get(&request).filter(|_| unnamed).cloned();
-        self.perform(&Command::Launched { connection, request, session }).await?;
-        Ok(launch)
+    async fn launch(&mut self, by: &ConnectionId, request: &RequestId) -> Option<Launch> {
+        let fleet = self.fleet().await.ok()?;
+        let machine = fleet.machines().of(by)?;
+        fleet.launches().get(request).filter(|launch| launch.machine == *machine).cloned()
     }
 
     /// Decides, commits, then lets the consequences leave.

@@ -95,6 +95,9 @@ pub(crate) struct Owner {
     committed: u64,
     /// A commit failed, and the ledger was not read again since.
     gave_up: bool,
+    /// Numbered words of this connection were lost. The later ones must not be recorded without
+    /// them, or they would count as heard: the proxy tells them again on its next connection.
+    lost_words_of: Option<ConnectionId>,
 }
 
 struct Loaded {
@@ -127,6 +130,7 @@ impl Owner {
             submitted: 0,
             committed: 0,
             gave_up: false,
+            lost_words_of: None,
         };
         let tasks = owner.shared.tasks.clone();
         tasks.spawn("session", owner.run(inbox, acked));
@@ -224,6 +228,13 @@ impl Owner {
         }
         if let Err(fault) = self.look_up_earlier(&mut command).await {
             batch.outgoing.push(Outgoing::Denied(reply, Denied::Failed(fault)));
+            return;
+        }
+        if let Command::Proxy(word) = &command
+            && self.lost_words_of.as_ref() == Some(&word.connection)
+        {
+            let words = "an earlier word of this connection was lost".to_owned();
+            batch.outgoing.push(Outgoing::Denied(reply, Denied::Failed(words)));
             return;
         }
         let now = self.shared.clock.now();
@@ -367,7 +378,12 @@ impl Owner {
 
     /// Nothing uncommitted happened.
     fn give_up(&mut self, why: &str) {
-        self.loaded = None;
+        let had_words = self.outgoing.iter().any(|(_, item)| item.has_words());
+        if let Some(loaded) = self.loaded.take()
+            && had_words
+        {
+            self.lost_words_of = loaded.told_to;
+        }
         self.gave_up = true;
         self.drafts.clear();
         self.committed = self.submitted;

@@ -179,15 +179,21 @@ impl Relay {
         self.ask_fleet(|reply| fleet_owner::Input::Name(connection, named, reply)).await?
     }
 
-    pub(crate) async fn launched(
+    pub(crate) async fn launch(
         &self,
         connection: &ConnectionId,
-        request: RequestId,
-        session: SessionId,
-    ) -> Result<Option<Launch>, Denied> {
-        let connection = connection.clone();
-        self.ask_fleet(|reply| fleet_owner::Input::Launched { connection, request, session, reply })
-            .await?
+        request: &RequestId,
+    ) -> Option<Launch> {
+        let (connection, request) = (connection.clone(), request.clone());
+        let asked = |reply| fleet_owner::Input::Launch(connection, request, reply);
+        self.ask_fleet(asked).await.ok().flatten()
+    }
+
+    /// Waits until everything said to a session so far is committed.
+    pub(crate) async fn settle(&self, session: &SessionId) {
+        let (reply, answer) = oneshot::channel();
+        self.put(session, Input::Join(reply)).await;
+        let _ = answer.await;
     }
 
     /// Launches on their way or held for a client.

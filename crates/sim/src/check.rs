@@ -173,7 +173,7 @@ fn check_prompts(history: &History) -> Vec<String> {
                 open.insert(prompt.id.clone());
             }
             prompts::Event::Reopened { prompt, .. } => {
-                open.insert(prompt.clone());
+                open.insert(prompt.id.clone());
             }
             prompts::Event::Settled { prompt, .. } => {
                 if !open.remove(prompt) {

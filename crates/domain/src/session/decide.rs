@@ -311,15 +311,8 @@ impl Session {
     }
 
     fn control_result(&self, request: &RequestId, failure: Option<&Failure>) -> Vec<Event> {
-        let mut events = vec![];
-        if let Some(prompt) = self.prompts.owed_by_request(request).cloned() {
-            // A question that is no longer there cannot be asked again.
-            let reopens = failure.filter(|failure| failure.code.as_str() != "prompt_not_found");
-            events.push(Event::Prompt(match reopens.cloned() {
-                Some(failure) => prompts::Event::Reopened { prompt, failure },
-                None => prompts::Event::Confirmed(prompt),
-            }));
-        }
+        let tried = self.prompts.tried(request, failure).map(Event::Prompt);
+        let mut events: Vec<_> = tried.into_iter().collect();
         let interrupt_failed = failure.is_some()
             && self.controls.pending(request).is_some_and(|p| p.control.kind() == Kind::Interrupt);
         let settled = self.controls.settle(request, failure.cloned());
@@ -393,6 +386,11 @@ impl Session {
             Change::Up { via, meta, health, activity } => {
                 if self.status.via() == Some(via) && self.status.meta == **meta {
                     return self.changed(*health, activity.as_ref(), None);
+                }
+                // Our own proxy names a session that is over until it knows that we know. A plain v1
+                // proxy has a session by its id, and may have opened it again.
+                if self.status.is_closed() && via.link.is_some() {
+                    return vec![];
                 }
                 let lost = self.sends.handed_to_another(via.link.as_ref());
                 let mut events: Vec<_> = lost

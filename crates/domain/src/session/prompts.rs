@@ -157,8 +157,8 @@ pub enum Event {
     Confirmed(PromptId),
     /// The proxy could not press it: the question is open again.
     Reopened {
-        /// Which prompt.
-        prompt: PromptId,
+        /// The question, whole, as it was asked; its time has run once, now it waits for a person.
+        prompt: Box<Prompt>,
         /// Why.
         failure: Failure,
     },
@@ -246,9 +246,18 @@ impl Prompts {
         self.open.keys().filter(|id| !kept.contains(id)).map(withdrawn).collect()
     }
 
-    /// The prompt whose answer that request carries to the proxy.
-    pub fn owed_by_request(&self, request: &RequestId) -> Option<&PromptId> {
-        self.owed.iter().find(|(_, owed)| owed.request == *request).map(|(id, _)| id)
+    /// The proxy tried to press the button that this request names.
+    pub fn tried(&self, request: &RequestId, failure: Option<&Failure>) -> Option<Event> {
+        let owed = self.owed.values().find(|owed| owed.request == *request)?;
+        // A question that is no longer there cannot be asked again.
+        let failure = failure.filter(|failure| failure.code.as_str() != "prompt_not_found");
+        Some(match failure {
+            None => Event::Confirmed(owed.prompt.id.clone()),
+            Some(failure) => {
+                let prompt = Box::new(Prompt { expiry: None, ..owed.prompt.clone() });
+                Event::Reopened { prompt, failure: failure.clone() }
+            }
+        })
     }
 
     /// The request that carries this prompt's answer to the proxy.
@@ -277,10 +286,8 @@ impl Prompts {
                 self.owed.remove(id);
             }
             Event::Reopened { prompt, .. } => {
-                if let Some(mut owed) = self.owed.remove(prompt) {
-                    // Its time has run once; now it waits for a person.
-                    owed.prompt.expiry = None;
-                    self.open.insert(prompt.clone(), owed.prompt);
+                if self.owed.remove(&prompt.id).is_some() {
+                    self.open.insert(prompt.id.clone(), (**prompt).clone());
                 }
             }
         }

@@ -310,7 +310,9 @@ fn brief_prompt(event: &super::prompts::Event) -> String {
             }
         }
         Event::Confirmed(prompt) => format!("{prompt}: confirmed"),
-        Event::Reopened { prompt, failure } => format!("{prompt}: reopened, {}", failure.code),
+        Event::Reopened { prompt, failure } => {
+            format!("{}: reopened, {}", prompt.id, failure.code)
+        }
     }
 }
 

@@ -278,7 +278,9 @@ impl Gate {
         }
         for session in claim.dropped {
             self.sessions.remove(&session);
-            self.down(&session, DownReason::TargetGone).await;
+            // Whichever connection it was reached through: this machine has it no more.
+            let gone = Change::Down { connection: None, reason: DownReason::TargetGone };
+            self.relay.tell(&session, Command::Relay(gone), Reply::Nobody).await;
         }
     }
 
@@ -299,12 +301,6 @@ impl Gate {
         }));
         self.relay.tell(&session, Command::Relay(up), reply).await;
         self.sessions.insert(session);
-    }
-
-    async fn down(&self, session: &SessionId, reason: DownReason) {
-        let connection = Some(self.connection.clone());
-        let down = Command::Relay(Change::Down { connection, reason });
-        self.relay.tell(session, down, Reply::Nobody).await;
     }
 
     async fn report(&mut self, session: SessionId, number: Option<u64>, report: Report) {
@@ -339,16 +335,21 @@ impl Gate {
         self.relay.tell(&session, Command::Proxy(word), reply).await;
     }
 
+    /// The new session is there before anybody is told of it.
     async fn launched(&mut self, number: Option<u64>, request: RequestId, session: SessionId) {
-        match self.relay.launched(&self.connection, request, session.clone()).await {
-            Ok(launch) => {
-                if let Some(launch) = launch.filter(|_| !self.sessions.contains(&session)) {
-                    self.bring_up(session, meta(&launch), Health::Healthy, None).await;
-                }
-                self.settle(number, None);
-            }
-            Err(denied) => self.settle(number, Some(&denied)),
+        let launch = self.relay.launch(&self.connection, &request).await;
+        if let Some(launch) = launch
+            && !self.sessions.contains(&session)
+        {
+            self.bring_up(session.clone(), meta(&launch), Health::Healthy, None).await;
         }
+        if self.sessions.contains(&session) {
+            self.relay.settle(&session).await;
+        }
+        let connection = self.connection.clone();
+        let launched = fleet::Command::Launched { connection, request, session };
+        let answer = self.relay.fleet(launched).await;
+        self.settle(number, answer.as_ref().err());
     }
 
     /// Whether a frame is heard for the first time on this connection.
@@ -374,7 +375,9 @@ impl Gate {
         let gone = fleet::Command::Disconnected(self.connection.clone());
         let _ = self.relay.fleet(gone).await;
         for session in &self.sessions {
-            self.down(session, DownReason::ProxyDisconnected).await;
+            let connection = Some(self.connection.clone());
+            let down = Change::Down { connection, reason: DownReason::ProxyDisconnected };
+            self.relay.tell(session, Command::Relay(down), Reply::Nobody).await;
         }
     }
 }

@@ -86,6 +86,18 @@ impl Outgoing {
         }
     }
 
+    /// Whether it holds events of a proxy that numbers its words.
+    pub(super) fn has_words(&self) -> bool {
+        match self {
+            Self::Events(_, published) => published.iter().any(|p| p.recorded.position.is_some()),
+            Self::Orders(..)
+            | Self::Passing(_)
+            | Self::Done(..)
+            | Self::Denied(..)
+            | Self::Joined(..) => false,
+        }
+    }
+
     /// Its commit did not happen.
     pub(super) fn fail(self, why: &str) {
         match self {

@@ -10,6 +10,7 @@ mod hot;
 mod queue;
 
 use bytes::Bytes;
+use domain::content::Failure;
 use domain::session::{Event, Recorded, delivery, prompts, runs, status, transcript};
 use domain::{Sequence, SessionId};
 use serde::Serialize;
@@ -19,7 +20,7 @@ pub use hot::encode_delta;
 pub use queue::encode_queue;
 
 use super::frames::{
-    MessageFailed, PermissionPromptExpired, PermissionPromptReopened, PermissionPromptResolved,
+    MessageFailed, PermissionPromptExpired, PermissionPromptResolved,
     SessionArchived, SessionClosed, SessionDown, SessionRenamed, SessionStatus, SessionUp,
     StatusWord,
 };
@@ -120,13 +121,7 @@ fn of_prompt(
     form: Form,
 ) -> Option<Bytes> {
     match event {
-        prompts::Event::Asked(prompt) => {
-            let body = match form {
-                Form::Plain => Prompt::plain(prompt),
-                Form::Full => Prompt::full(prompt),
-            };
-            Some(write(session, recorded, "permission_prompt", &body))
-        }
+        prompts::Event::Asked(prompt) => Some(asked(session, recorded, prompt, None, form)),
         prompts::Event::Settled { prompt, choice, settled, .. } => Some(match (settled, form) {
             (prompts::Settled::ByPerson { name }, Form::Full) => {
                 let body = PermissionPromptResolved {
@@ -149,12 +144,25 @@ fn of_prompt(
         }),
         prompts::Event::Confirmed(_) => None,
         prompts::Event::Reopened { prompt, failure } => {
-            full(form)?;
-            let body =
-                PermissionPromptReopened { prompt_id: prompt.clone(), error: failure.into() };
-            Some(write(session, recorded, "permission_prompt_reopened", &body))
+            Some(asked(session, recorded, prompt, Some(failure), form))
         }
     }
+}
+
+/// A question, asked for the first time or again because an answer could not be applied.
+fn asked(
+    session: &SessionId,
+    recorded: &Recorded,
+    prompt: &prompts::Prompt,
+    failure: Option<&Failure>,
+    form: Form,
+) -> Bytes {
+    let body = match form {
+        Form::Plain => Prompt::plain(prompt),
+        Form::Full => Prompt::full(prompt),
+    };
+    let body = Prompt { error: failure.map(Into::into), ..body };
+    write(session, recorded, "permission_prompt", &body)
 }
 
 fn of_run(session: &SessionId, recorded: &Recorded, event: &runs::Event) -> Bytes {

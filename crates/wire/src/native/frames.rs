@@ -29,7 +29,7 @@ pub use launches::{
     LaunchSession, PendingLaunch, SessionLaunchAck, SessionLaunchFailed, SessionLaunching,
 };
 pub use prompts::{
-    PermissionPromptExpired, PermissionPromptReopened, PermissionPromptResolved, PermissionResponse,
+    PermissionPromptExpired, PermissionPromptResolved, PermissionResponse,
 };
 pub use queue::{ChangeWord, QueueDiscard, QueueEdit, QueueMove, QueueUpdate};
 pub use sends::{
@@ -142,7 +142,6 @@ frames! {
         PermissionPrompt(Box<Prompt>) = "permission_prompt",
         PermissionPromptExpired(PermissionPromptExpired) = "permission_prompt_expired",
         PermissionPromptResolved(PermissionPromptResolved) = "permission_prompt_resolved",
-        PermissionPromptReopened(PermissionPromptReopened) = "permission_prompt_reopened",
         AgentConfig(Box<AgentConfig>) = "agent_config",
         AgentControlResult(AgentControlResult) = "agent_control_result",
         ToolCall(Box<ToolCall>) = "tool_call",

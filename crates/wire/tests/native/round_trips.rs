@@ -272,8 +272,10 @@ fn prompted() -> BoxedStrategy<prompts::Event> {
             }
         ),
         id().prop_map(prompts::Event::Confirmed),
-        (id(), failure())
-            .prop_map(|(prompt, failure)| prompts::Event::Reopened { prompt, failure }),
+        (prompt(), failure()).prop_map(|(prompt, failure)| prompts::Event::Reopened {
+            prompt: Box::new(prompt),
+            failure,
+        }),
     ]
     .boxed()
 }

@@ -108,7 +108,7 @@ impl Books {
                 self.founded.insert(OrderKey::Request(request.clone()));
             }
             Event::Prompt(prompts::Event::Reopened { prompt, .. }) => {
-                assert!(self.open_prompts.insert(prompt.clone()), "reopened while open");
+                assert!(self.open_prompts.insert(prompt.id.clone()), "reopened while open");
             }
             Event::Control(controls::Event::Requested { request, .. }) => {
                 assert!(self.pending.insert(request.clone()), "{request} is asked twice");

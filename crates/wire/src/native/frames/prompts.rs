@@ -4,7 +4,7 @@ use domain::session::prompts;
 use domain::{ChoiceId, Content, PromptId};
 use serde::{Deserialize, Serialize};
 
-use crate::native::shapes::{AnswerDetail, ErrorBody, Json, Sealed, id};
+use crate::native::shapes::{AnswerDetail, Json, Sealed, id};
 
 /// A person answers; or the relay passes an answer on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,14 +65,4 @@ pub struct PermissionPromptResolved {
     pub choice_id: Option<ChoiceId>,
     /// Who, by the name of their credential.
     pub answered_by: String,
-}
-
-/// An answer could not be applied: the prompt is open again (feature `prompt_detail`).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PermissionPromptReopened {
-    /// Which prompt.
-    #[serde(deserialize_with = "id::required")]
-    pub prompt_id: PromptId,
-    /// Why.
-    pub error: ErrorBody,
 }
