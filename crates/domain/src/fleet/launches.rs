@@ -20,6 +20,9 @@ use crate::{
 /// Launches on their way or held. At the bound, new ones are refused.
 pub const LAUNCHES_MAX: usize = 1_024;
 
+/// The code of a launch that nobody answered in time.
+pub const LAUNCH_TIMEOUT: &str = "launch_timeout";
+
 /// What a person wants to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchWish {
@@ -66,6 +69,17 @@ pub struct Launch {
     pub timeout_at: Timestamp,
     /// What came of it, if anything yet.
     pub outcome: Option<Outcome>,
+}
+
+impl Launch {
+    /// Whether its machine may still say what came of it: late is better than never.
+    fn may_be_answered(&self) -> bool {
+        match &self.outcome {
+            None => true,
+            Some(Outcome::Launched(_)) => false,
+            Some(Outcome::Failed(failure)) => failure.code.as_str() == LAUNCH_TIMEOUT,
+        }
+    }
 }
 
 /// What came of a launch.
@@ -120,7 +134,7 @@ impl Launches {
             return Err(Refusal::LaunchRepeated(Box::new(own.clone())));
         }
         match self.launches.get(request) {
-            Some(launch) if launch.outcome.is_none() => Err(Refusal::RequestInUse(request.clone())),
+            Some(launch) if launch.may_be_answered() => Err(Refusal::RequestInUse(request.clone())),
             Some(_) | None => Ok(()),
         }
     }
@@ -188,7 +202,7 @@ impl Launches {
         for launch in self.all() {
             if launch.outcome.is_none() && launch.timeout_at <= now {
                 let words = "The machine did not start it in time";
-                let failure = Failure::new("launch_timeout", words);
+                let failure = Failure::new(LAUNCH_TIMEOUT, words);
                 events.push(settled(launch, Outcome::Failed(failure)));
             } else if launch.timeout_at.plus_ms(policy.launch_held_ms) <= now {
                 events.push(Event::Forgotten { request: launch.request.clone() });

@@ -166,6 +166,16 @@ fn an_id_whose_launch_is_settled_is_free_for_another_client() {
     assert_eq!(story.held(&bob()), [""; 0]);
 }
 
+#[test]
+fn an_id_whose_time_was_up_is_not_free_because_its_ack_may_still_come() {
+    let mut story = launching();
+    story.wait_ms(TIMEOUT_MS);
+    assert_eq!(story.launch(&bob(), wish("l1")), Err(Refusal::RequestInUse("l1".into())));
+    story.launched("socket-1", "l1", "s-1").unwrap();
+    assert_eq!(story.held(&ada()), ["l1: s-1"]);
+    assert_eq!(story.launch(&bob(), wish("l1")).unwrap(), ["launch l1 on attic"]);
+}
+
 // spec: native/launch_session.1
 #[test]
 fn a_viewer_launches_nothing() {
