@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use domain::content::Author;
 use domain::session::delivery::{self, DELIVERY_UNKNOWN, State};
 use domain::session::{Event, Recorded, prompts, runs, transcript};
 use domain::{MessageId, Sequence, SessionId};
@@ -13,9 +14,9 @@ use crate::client_node::Seen;
 /// A session's ledger, read back.
 pub(crate) struct History {
     /// Whose.
-    pub session: SessionId,
+    pub(crate) session: SessionId,
     /// All of it.
-    pub events: Vec<Recorded>,
+    pub(crate) events: Vec<Recorded>,
 }
 
 /// Reads every session's ledger. The relay must be down.
@@ -52,6 +53,7 @@ pub(crate) fn check_ledger(history: &History) -> Vec<String> {
     }
     wrong.extend(check_prompts(history));
     wrong.extend(check_messages(history));
+    wrong.extend(check_answers(history));
     wrong
 }
 
@@ -208,6 +210,36 @@ fn check_messages(history: &History) -> Vec<String> {
         };
         if !once {
             wrong.push(format!("{session}: {} repeats something", recorded.sequence));
+        }
+    }
+    wrong
+}
+
+/// A run that the agent completed left its words: the demo agent never ends one in silence.
+fn check_answers(history: &History) -> Vec<String> {
+    let session = &history.session;
+    let mut answered = BTreeSet::new();
+    let mut wrong = vec![];
+    for recorded in &history.events {
+        match &recorded.event {
+            Event::Transcript(transcript::Event::Message(message))
+                if message.author == Author::Assistant =>
+            {
+                answered.extend(message.run.clone());
+            }
+            Event::Run(runs::Event::Ended { run, outcome: runs::Outcome::Completed, .. })
+                if !answered.contains(run) =>
+            {
+                wrong.push(format!("{session}: {run} was completed and its words are missing"));
+            }
+            Event::Transcript(_)
+            | Event::Run(_)
+            | Event::Delivery(_)
+            | Event::Queue(_)
+            | Event::Prompt(_)
+            | Event::Control(_)
+            | Event::Config(_)
+            | Event::Status(_) => {}
         }
     }
     wrong

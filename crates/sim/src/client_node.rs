@@ -45,36 +45,36 @@ pub(crate) enum Deed {
 
 /// An end that can travel through a channel of cloneable deeds.
 #[derive(Debug, Clone)]
-pub(crate) struct DialedEnd(pub Arc<Mutex<Option<End>>>);
+pub(crate) struct DialedEnd(pub(crate) Arc<Mutex<Option<End>>>);
 
 /// Everything a client was shown.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// In the order it was shown, by session.
-    pub events: BTreeMap<String, Vec<Event>>,
+    pub(crate) events: BTreeMap<String, Vec<Event>>,
     /// Prompts that are open on the screen.
-    pub prompts: BTreeMap<(String, String), Vec<String>>,
+    pub(crate) prompts: BTreeMap<(String, String), Vec<String>>,
     /// Whether the last connection is alive.
-    pub connected: bool,
+    pub(crate) connected: bool,
     /// Sends whose fate the relay has not told.
-    pub unconfirmed: usize,
+    pub(crate) unconfirmed: usize,
     /// The cursor after each session's last frame.
-    pub cursors: BTreeMap<String, u64>,
+    pub(crate) cursors: BTreeMap<String, u64>,
     /// Histories that began anew.
-    pub anew: usize,
+    pub(crate) anew: usize,
 }
 
 /// A person of the simulated world.
 pub(crate) struct ClientNode {
     /// What it was shown.
-    pub seen: Arc<Mutex<Seen>>,
+    pub(crate) seen: Arc<Mutex<Seen>>,
     /// What it does next.
-    pub deeds: mpsc::UnboundedSender<Deed>,
+    pub(crate) deeds: mpsc::UnboundedSender<Deed>,
 }
 
 impl ClientNode {
     /// A person who follows these sessions from their beginning.
-    pub fn spawn(name: &str, sessions: &[String], clock: SimClock) -> Self {
+    pub(crate) fn spawn(name: &str, sessions: &[String], clock: SimClock) -> Self {
         let (deeds, inbox) = mpsc::unbounded_channel();
         let seen = Arc::new(Mutex::new(Seen::default()));
         let mut machine = Machine::new(Settings::full(name, name));
@@ -87,17 +87,17 @@ impl ClientNode {
     }
 
     /// Does something.
-    pub fn does(&self, deed: Deed) {
+    pub(crate) fn does(&self, deed: Deed) {
         let _ = self.deeds.send(deed);
     }
 
     /// Opens a connection.
-    pub fn dial(&self, end: End) {
+    pub(crate) fn dial(&self, end: End) {
         self.does(Deed::Dial(DialedEnd(Arc::new(Mutex::new(Some(end))))));
     }
 
     /// Looks at what it was shown.
-    pub fn look<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
         look(&self.seen.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

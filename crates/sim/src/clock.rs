@@ -19,12 +19,12 @@ pub(crate) struct SimClock {
 
 impl SimClock {
     /// Begins now.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { begun: Instant::now(), jumped_ms: Arc::default() }
     }
 
     /// Somebody sets the clock.
-    pub fn jump(&self, by_ms: i64) {
+    pub(crate) fn jump(&self, by_ms: i64) {
         self.jumped_ms.fetch_add(by_ms, Ordering::Relaxed);
     }
 }

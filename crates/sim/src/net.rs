@@ -28,13 +28,13 @@ pub(crate) struct Break(Arc<Cable>);
 
 impl Break {
     /// Both ends hear of it.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         self.0.cut.store(true, Ordering::Relaxed);
         self.0.changed.notify_waiters();
     }
 
     /// Nobody hears of it.
-    pub fn silence(&self) {
+    pub(crate) fn silence(&self) {
         self.0.silent.store(true, Ordering::Relaxed);
     }
 }
@@ -43,9 +43,9 @@ impl Break {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weather {
     /// The longest a frame takes.
-    pub delay_ms_max: u64,
+    pub(crate) delay_ms_max: u64,
     /// One frame in so many comes twice; 0: none.
-    pub twice_in: u64,
+    pub(crate) twice_in: u64,
 }
 
 /// One end of a connection.
@@ -83,7 +83,7 @@ pub(crate) fn connect(weather: Weather, rng: &mut Rng) -> (End, End, Break) {
 
 impl End {
     /// Sends one frame.
-    pub fn send(&mut self, frame: &Bytes) -> Result<(), ()> {
+    pub(crate) fn send(&mut self, frame: &Bytes) -> Result<(), ()> {
         if self.cable.cut.load(Ordering::Relaxed) {
             return Err(());
         }
@@ -104,7 +104,7 @@ impl End {
     }
 
     /// The next frame; `None` when the connection is gone.
-    pub async fn receive(&mut self) -> Option<Bytes> {
+    pub(crate) async fn receive(&mut self) -> Option<Bytes> {
         let cable = self.cable.clone();
         let cut = cable.changed.notified();
         if cable.cut.load(Ordering::Relaxed) {

@@ -41,7 +41,7 @@ pub(crate) struct ProxyNode {
 
 impl ProxyNode {
     /// A machine with one demo session, running and not connected.
-    pub fn new(machine: &str, clock: SimClock, rng: Rng) -> Self {
+    pub(crate) fn new(machine: &str, clock: SimClock, rng: Rng) -> Self {
         let mut node = Self {
             machine: machine.to_owned(),
             clock,
@@ -57,37 +57,37 @@ impl ProxyNode {
     }
 
     /// Its demo session.
-    pub fn session(&self) -> &SessionId {
+    pub(crate) fn session(&self) -> &SessionId {
         &self.session
     }
 
     /// What its agent received, by the agent's own record.
-    pub fn received(&self) -> Vec<MessageId> {
+    pub(crate) fn received(&self) -> Vec<MessageId> {
         let lines = self.records.lines(&self.session);
         let id = |line: &String| serde_json::from_str::<demo::Line>(line).ok().map(|line| line.id);
         lines.iter().filter_map(id).collect()
     }
 
     /// Whether it runs and has no connection.
-    pub fn wants_connection(&self) -> bool {
+    pub(crate) fn wants_connection(&self) -> bool {
         let connected = *self.connected.lock().unwrap_or_else(PoisonError::into_inner);
         self.running.as_ref().is_some_and(|(task, _)| !task.is_finished()) && !connected
     }
 
     /// Whether it died of a disk that failed.
-    pub fn is_dead(&self) -> bool {
+    pub(crate) fn is_dead(&self) -> bool {
         self.running.as_ref().is_none_or(|(task, _)| task.is_finished())
     }
 
     /// A connection to the relay is open.
-    pub fn dial(&self, end: End) {
+    pub(crate) fn dial(&self, end: End) {
         if let Some((_, ends)) = &self.running {
             let _ = ends.send(end);
         }
     }
 
     /// Dies: now, or in the middle of one of its next writes.
-    pub fn crash(&mut self) {
+    pub(crate) fn crash(&mut self) {
         match self.rng.below(4) {
             0 => {
                 if let Some((task, _)) = self.running.take() {
@@ -101,7 +101,7 @@ impl ProxyNode {
     }
 
     /// Starts again on what its disk has. One that has not died yet dies now.
-    pub fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         if let Some((task, _)) = self.running.take() {
             task.abort();
         }
@@ -154,15 +154,12 @@ async fn live(
                 note(true);
                 inputs.push(Input::Connected);
             }
-            frame = receive(end.as_mut()) => match frame {
-                Some(frame) => {
-                    inputs.push(Input::Text(String::from_utf8_lossy(&frame).into_owned()));
-                }
-                None => {
-                    end = None;
-                    note(false);
-                    inputs.push(Input::Disconnected);
-                }
+            frame = receive(end.as_mut()) => if let Some(frame) = frame {
+                inputs.push(Input::Text(String::from_utf8_lossy(&frame).into_owned()));
+            } else {
+                end = None;
+                note(false);
+                inputs.push(Input::Disconnected);
             },
             () = tokio::time::sleep(Duration::from_millis(nap)) => {}
         }

@@ -34,18 +34,23 @@ pub(crate) struct RelayNode {
 
 impl RelayNode {
     /// A relay that is not running yet.
-    pub fn new(disk: MemoryDisk, clock: SimClock, policies: Policies, sabotage: Sabotage) -> Self {
+    pub(crate) fn new(
+        disk: MemoryDisk,
+        clock: SimClock,
+        policies: Policies,
+        sabotage: Sabotage,
+    ) -> Self {
         let ids = SimIds::default();
         Self { disk, clock, ids, policies, sabotage, running: None, commits: 0 }
     }
 
     /// Whether it is running.
-    pub fn is_up(&self) -> bool {
+    pub(crate) fn is_up(&self) -> bool {
         self.running.is_some()
     }
 
     /// Starts it on what the disk has.
-    pub async fn start(&mut self) {
+    pub(crate) async fn start(&mut self) {
         let tasks = Tasks::default();
         // The ledger of a crashed relay lets go of the disk when its task is dropped.
         let ledger = loop {
@@ -81,14 +86,14 @@ impl RelayNode {
     }
 
     /// SIGKILL.
-    pub fn crash(&mut self) {
+    pub(crate) fn crash(&mut self) {
         if let Some((_, tasks)) = self.running.take() {
             tasks.abort_all();
         }
     }
 
     /// A client dials.
-    pub fn accept_client(&self, end: End, name: &str) {
+    pub(crate) fn accept_client(&self, end: End, name: &str) {
         let Some((relay, tasks)) = &self.running else { return };
         let gate = ClientGate {
             relay: relay.clone(),
@@ -104,7 +109,7 @@ impl RelayNode {
     }
 
     /// A proxy dials.
-    pub fn accept_proxy(&self, end: End, name: &str) {
+    pub(crate) fn accept_proxy(&self, end: End, name: &str) {
         let Some((relay, tasks)) = &self.running else { return };
         let kick = Arc::new(Kick::default());
         let gate = ProxyGate { relay: relay.clone(), limits: ProxyLimits::default(), kick };

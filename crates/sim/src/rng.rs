@@ -1,6 +1,6 @@
 //! Chance from a seed: the same seed, the same run.
 //!
-//! SplitMix64: small, fast, and good enough to choose what breaks next.
+//! `SplitMix64`: small, fast, and good enough to choose what breaks next.
 
 /// A source of chance.
 #[derive(Debug, Clone)]
@@ -8,12 +8,12 @@ pub(crate) struct Rng(u64);
 
 impl Rng {
     /// The same seed gives the same numbers.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0xD1B5_4A32_D192_ED03)
     }
 
     /// Any number.
-    pub fn next_u64(&mut self) -> u64 {
+    pub(crate) fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -22,17 +22,17 @@ impl Rng {
     }
 
     /// A number below `bound`, which is at least 1.
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next_u64() % bound.max(1)
     }
 
     /// True once in `times`.
-    pub fn once_in(&mut self, times: u64) -> bool {
+    pub(crate) fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }
 
     /// One of them.
-    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         if from.is_empty() {
             return None;
         }
@@ -41,7 +41,7 @@ impl Rng {
     }
 
     /// A source of its own, so that one actor's choices do not shift another's.
-    pub fn fork(&mut self) -> Self {
+    pub(crate) fn fork(&mut self) -> Self {
         Self::new(self.next_u64())
     }
 }

@@ -46,11 +46,10 @@ impl Ledger for Saboteur {
     fn commit(&mut self, group: &[Append]) -> Result<Vec<Result<(), AppendRefused>>, Fault> {
         self.commits += 1;
         match self.sabotage {
-            Sabotage::None => self.ledger.commit(group),
             Sabotage::DropsCommits { one_in } if self.commits.is_multiple_of(one_in) => {
                 Ok(group.iter().map(|_| Ok(())).collect())
             }
-            Sabotage::DropsCommits { .. } => self.ledger.commit(group),
+            Sabotage::None | Sabotage::DropsCommits { .. } => self.ledger.commit(group),
             Sabotage::AnswersEarly => {
                 self.keep_promises()?;
                 self.promised = group.to_vec();

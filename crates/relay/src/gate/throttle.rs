@@ -44,14 +44,17 @@ struct Counts {
 /// A fixed window: cheap, and at worst twice the rate across its edge.
 #[derive(Debug, Clone, Copy, Default)]
 struct Window {
-    begun: Timestamp,
+    begun: Option<Timestamp>,
     count: u32,
 }
 
 impl Window {
     fn admit(&mut self, now: Timestamp, window_ms: u64, limit: u32) -> bool {
-        if now.ms_since(self.begun) >= window_ms || now < self.begun {
-            *self = Self { begun: now, count: 0 };
+        // A clock that was set back begins anew as well.
+        let goes_on =
+            self.begun.is_some_and(|begun| now >= begun && now.ms_since(begun) < window_ms);
+        if !goes_on {
+            *self = Self { begun: Some(now), count: 0 };
         }
         self.count = self.count.saturating_add(1);
         self.count <= limit
@@ -80,7 +83,9 @@ impl Throttles {
             return admit(counts, self.rates);
         }
         if counts.len() >= CLIENTS_MAX {
-            counts.retain(|_, counts| now.ms_since(counts.frames.begun) < FRAMES_WINDOW_MS);
+            counts.retain(|_, counts| {
+                counts.frames.begun.is_some_and(|begun| now.ms_since(begun) < FRAMES_WINDOW_MS)
+            });
         }
         admit(counts.entry(client.clone()).or_default(), self.rates)
     }

@@ -20,9 +20,8 @@ pub use hot::encode_delta;
 pub use queue::encode_queue;
 
 use super::frames::{
-    MessageFailed, PermissionPromptExpired, PermissionPromptResolved,
-    SessionArchived, SessionClosed, SessionDown, SessionRenamed, SessionStatus, SessionUp,
-    StatusWord,
+    MessageFailed, PermissionPromptExpired, PermissionPromptResolved, SessionArchived,
+    SessionClosed, SessionDown, SessionRenamed, SessionStatus, SessionUp, StatusWord,
 };
 use super::shapes::{
     AgentConfig, ContextUsage, Envelope, Notice, Plan, Prompt, RunEnded, RunStarted, Session,

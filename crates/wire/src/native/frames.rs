@@ -28,9 +28,7 @@ pub use history::{HistoryDelta, HistoryRequest, HistorySnapshot};
 pub use launches::{
     LaunchSession, PendingLaunch, SessionLaunchAck, SessionLaunchFailed, SessionLaunching,
 };
-pub use prompts::{
-    PermissionPromptExpired, PermissionPromptResolved, PermissionResponse,
-};
+pub use prompts::{PermissionPromptExpired, PermissionPromptResolved, PermissionResponse};
 pub use queue::{ChangeWord, QueueDiscard, QueueEdit, QueueMove, QueueUpdate};
 pub use sends::{
     MessageAccepted, MessageDelivered, MessageEvent, MessageFailed, ModeWord, SendMessage,
