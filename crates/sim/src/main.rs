@@ -20,10 +20,10 @@ fn main() -> ExitCode {
         }
     }
     let live = std::io::stderr().is_terminal();
-    let (mut sends, mut events) = (0, 0);
+    let (mut sent, mut events) = (0, 0);
     for seed in from..from.saturating_add(seeds) {
         let outcome = run(seed, Options::default());
-        sends += outcome.sends;
+        sent += outcome.sends;
         events += outcome.events;
         if !outcome.wrong.is_empty() {
             say(&format!("seed {seed} is wrong:"));
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
             say(&format!("{done} of {seeds} seeds"));
         }
     }
-    say(&format!("{seeds} seeds, {sends} sends, {events} events: all well"));
+    say(&format!("{seeds} seeds, {sent} sends, {events} events: all well"));
     ExitCode::SUCCESS
 }
 
