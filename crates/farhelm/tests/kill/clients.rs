@@ -79,11 +79,12 @@ async fn live(
     machine.follow(&session, 0);
     let mut remote = Remote::new(machine, Plain(url));
     let mut seen = Seen { name: name.clone(), ..Seen::default() };
+    let mut next_send = tokio::time::Instant::now();
     loop {
-        let pause = Duration::from_millis(80 + chance.below(400));
         tokio::select! {
             heard = remote.next() => take(&mut seen, heard),
-            () = tokio::time::sleep(pause) => {
+            () = tokio::time::sleep_until(next_send) => {
+                next_send += Duration::from_millis(50 + chance.below(400));
                 let id = format!("{name}-{}", seen.sent.len());
                 let words = ["say: one two", "hello", "tool: read", "fail: send_rejected"];
                 let words = words[usize::try_from(chance.below(4)).unwrap()];
