@@ -1,101 +1,117 @@
-//! `farhelm bench`: what it is asked, and the shape of what it prints.
+//! `farhelm bench`: each figure beside its own floor, measured in the same run.
 //!
-//! Not here yet: the scenarios themselves.
+//! **Invariant**: floor and scenario take turns, at least five of each; what is told is their
+//! medians. **Invariant**: every process it starts has ended and every file it made is gone when
+//! it returns, also after Ctrl-C.
+//!
+//! Not here: what is measured (the crates), the story of the figures (docs/benchmarks.md).
 
+mod clients;
+mod cold_start;
+mod deltas;
+mod disk;
+mod fanout;
+mod figures;
+mod fill;
+mod helper;
+mod idle;
+mod lab;
+mod ledger;
+mod machine;
+mod process;
+mod replay;
+mod scenario;
+mod send_accept;
+mod senders;
+mod statistics;
+mod stub_proxy;
+mod swarm;
+mod trouble;
+mod websocket;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde::Serialize;
 
-use crate::arguments::DataFolder;
+use self::figures::Report;
+use self::helper::Part;
+use self::lab::Lab;
+use self::machine::Machine;
+use self::scenario::Scenario;
+use self::trouble::{Outcome, Trouble};
+use crate::output;
 use crate::problem::Problem;
 
-/// Measure, beside the floor of this machine
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  farhelm bench send_accept --json")]
+/// Fewer rounds say nothing.
+const ROUNDS_MIN: u32 = 5;
+
+/// Measure this build on this machine, beside the machine's own floors
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Example:\n  farhelm bench send_accept fanout_1000 --json",
+    args_conflicts_with_subcommands = true,
+    override_usage = "farhelm bench [OPTIONS] [NAME]..."
+)]
 pub(crate) struct Bench {
     /// Which scenarios [default: all]
-    #[arg(value_name = "NAME")]
-    pub(crate) names: Vec<String>,
-    #[command(flatten)]
-    pub(crate) data: DataFolder,
+    #[arg(value_name = "NAME", value_enum)]
+    pub(crate) names: Vec<Scenario>,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "markdown")]
     pub(crate) json: bool,
+    /// Print a table for docs/benchmarks.md
+    #[arg(long)]
+    pub(crate) markdown: bool,
+    /// How often floor and scenario take turns
+    #[arg(long, value_name = "N", default_value_t = ROUNDS_MIN,
+          value_parser = clap::value_parser!(u32).range(i64::from(ROUNDS_MIN)..))]
+    pub(crate) rounds: u32,
+    /// The size of the large database
+    #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
+    pub(crate) big_bytes: u64,
+    /// Where to measure: a folder on the disk that matters [default: the temporary folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Another build to measure
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) program: Option<PathBuf>,
+    #[command(subcommand)]
+    part: Option<Part>,
 }
 
-/// What `--json` prints.
-#[cfg_attr(not(test), expect(dead_code, reason = "the scenarios that fill it are written next"))]
-#[derive(Debug, Serialize)]
-pub(crate) struct Report {
-    /// Where it was measured.
-    pub(crate) machine: serde_json::Value,
-    /// What.
-    pub(crate) scenarios: Vec<Scenario>,
-}
-
-/// One figure beside its floor.
-#[derive(Debug, Serialize)]
-pub(crate) struct Scenario {
-    /// One of [`NAMES`].
-    pub(crate) name: String,
-    /// As measured.
-    pub(crate) value: f64,
-    /// Of the value and the floor.
-    pub(crate) unit: String,
-    /// What this machine can do at all, measured in the same run.
-    pub(crate) floor: Option<f64>,
-    /// Value by floor.
-    pub(crate) ratio: Option<f64>,
-    /// What the ratio, or the value where there is no floor, should reach.
-    pub(crate) target: f64,
-    /// Whether it does.
-    pub(crate) met: bool,
-}
-
-/// Every scenario.
-pub(crate) const NAMES: [&str; 9] = [
-    "send_accept",
-    "senders_64",
-    "ledger_append",
-    "fanout_1000",
-    "delta_hop",
-    "replay_100k",
-    "idle_connection",
-    "cold_start_new",
-    "cold_start_1gb",
-];
-
-/// Runs the named scenarios.
+/// Measures and prints. Progress is told on stderr.
 pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Problem> {
-    if let Some(unknown) = bench.names.iter().find(|name| !NAMES.contains(&name.as_str())) {
-        let known = NAMES.join(", ");
-        return Err(Problem::usage(format!("no scenario is called {unknown}; there are {known}")));
-    }
-    Err(Problem::new("this build has no benchmarks yet"))
+    // On a thread of its own: it waits for disks and processes, and has runtimes of its own.
+    let text = std::thread::scope(|scope| {
+        let work = scope.spawn(|| match &bench.part {
+            Some(part) => part.run().map(|()| String::new()),
+            None => measure(bench),
+        });
+        work.join().unwrap_or_else(|_| Err(Trouble::new("the measurement broke down")))
+    });
+    output::raw(&text.map_err(Problem::new)?)?;
+    Ok(ExitCode::SUCCESS)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_report_has_the_fields_that_scripts_rely_on() {
-        let scenario = Scenario {
-            name: NAMES[0].to_owned(),
-            value: 0.5,
-            unit: "ms".to_owned(),
-            floor: Some(0.25),
-            ratio: Some(2.0),
-            target: 3.0,
-            met: true,
-        };
-        let report = Report { machine: serde_json::json!({}), scenarios: vec![scenario] };
-        let told = serde_json::to_value(report).unwrap();
-        assert_eq!(
-            told["scenarios"][0],
-            serde_json::json!({ "name": "send_accept", "value": 0.5, "unit": "ms", "floor": 0.25,
-                "ratio": 2.0, "target": 3.0, "met": true })
+fn measure(bench: &Bench) -> Outcome<String> {
+    process::raise_open_files();
+    let names = if bench.names.is_empty() { Scenario::ALL.to_vec() } else { bench.names.clone() };
+    let lab = Lab::open(bench)?;
+    let machine = Machine::look(lab.folder());
+    lab.say(&format!("measuring in {}; {}", lab.folder().display(), process::RAISED_LIMITS));
+    if machine.is_in_memory() {
+        lab.say(
+            "warning: that folder is in memory, so nothing is ever durable there; see --folder",
         );
     }
+    let mut scenarios = vec![];
+    for name in names {
+        scenarios.push(scenario::run(name, &lab)?);
+    }
+    let report = Report { machine, limits: process::RAISED_LIMITS, scenarios };
+    if bench.json {
+        return report.json();
+    }
+    Ok(if bench.markdown { report.markdown() } else { report.table() })
 }

@@ -1,0 +1,115 @@
+//! The run's handle on a helper process.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::SocketAddr;
+use std::process::{ChildStdout, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+
+use super::lab::{Lab, Program};
+use super::process::Ready;
+use super::trouble::{During as _, Outcome, Trouble};
+use super::websocket::SILENCE_MAX;
+
+/// Many watchers in another process.
+pub(super) struct Watchers {
+    complete: u64,
+    told: Receiver<u64>,
+    _program: Program,
+}
+
+impl Watchers {
+    /// Native clients of a relay. Returns when all of them have said hello.
+    pub(super) fn of_relay(lab: &Lab, ready: &Ready, count: usize) -> Outcome<Self> {
+        Self::start(lab, ready.address()?, count, &ready.token, "native")?.in_place()
+    }
+
+    /// Sockets that read frames without having greeted.
+    pub(super) fn plain(lab: &Lab, address: SocketAddr, count: usize) -> Outcome<Self> {
+        Self::start(lab, address, count, "", "plain")?.in_place()
+    }
+
+    fn start(
+        lab: &Lab,
+        address: SocketAddr,
+        count: usize,
+        token: &str,
+        greeting: &str,
+    ) -> Outcome<Self> {
+        let mut program = lab.start(|start| {
+            start.args(["bench", "watchers", &address.to_string(), &count.to_string(), greeting]);
+            start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        })?;
+        // The pipe stays open in the child's handle until the program is dropped.
+        if let Some(stdin) = &mut program.child.stdin {
+            writeln!(stdin, "{token}")?;
+        }
+        let out = program.child.stdout.take().ok_or_else(|| Trouble::new("no stdout"))?;
+        let (tell, told) = mpsc::channel();
+        std::thread::Builder::new().name("watchers".to_owned()).spawn(move || {
+            let mut out = out;
+            while let Some(complete) = read_number(&mut out) {
+                if tell.send(complete).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { complete: 0, told, _program: program })
+    }
+
+    /// Waits until every watcher is connected.
+    fn in_place(mut self) -> Outcome<Self> {
+        self.wait()?;
+        Ok(self)
+    }
+
+    /// How many frames all of them have.
+    pub(super) fn complete(&self) -> u64 {
+        self.complete
+    }
+
+    /// Waits until all of them have more.
+    pub(super) fn wait(&mut self) -> Outcome<u64> {
+        let told = self.told.recv_timeout(SILENCE_MAX).map_err(|error| match error {
+            RecvTimeoutError::Timeout => Trouble::new("the watchers hear nothing any more"),
+            RecvTimeoutError::Disconnected => Trouble::new("the watchers ended"),
+        })?;
+        self.complete = self.told.try_iter().last().unwrap_or(told);
+        Ok(self.complete)
+    }
+}
+
+fn read_number(out: &mut ChildStdout) -> Option<u64> {
+    let mut bytes = [0; 8];
+    out.read_exact(&mut bytes).ok()?;
+    Some(u64::from_le_bytes(bytes))
+}
+
+/// A server in another process.
+pub(super) struct Server {
+    pub(super) address: SocketAddr,
+    _program: Program,
+}
+
+impl Server {
+    /// An axum server that echoes.
+    pub(super) fn echo(lab: &Lab) -> Outcome<Self> {
+        Self::start(lab, &["echo"])
+    }
+
+    /// One that sends to its first `count` connections what the next one says.
+    pub(super) fn repeater(lab: &Lab, count: usize) -> Outcome<Self> {
+        Self::start(lab, &["repeater", &count.to_string()])
+    }
+
+    fn start(lab: &Lab, part: &[&str]) -> Outcome<Self> {
+        let mut program = lab.start(|start| {
+            start.arg("bench").args(part);
+            start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        })?;
+        let out = program.child.stdout.take().ok_or_else(|| Trouble::new("no stdout"))?;
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line)?;
+        let address = line.trim().parse().during("a server does not say where it is")?;
+        Ok(Self { address, _program: program })
+    }
+}
