@@ -6,14 +6,21 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 macro_rules! id {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
         #[serde(transparent)]
         pub struct $name(Arc<str>);
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_str(IdText).map(Self)
+            }
+        }
 
         impl $name {
             /// The id as text.
@@ -46,6 +53,21 @@ macro_rules! id {
             }
         }
     )*};
+}
+
+/// Reads an id with one allocation; ids are most of what is read back from a ledger.
+struct IdText;
+
+impl Visitor<'_> for IdText {
+    type Value = Arc<str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an id")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Arc<str>, E> {
+        Ok(text.into())
+    }
 }
 
 id! {

@@ -132,9 +132,7 @@ impl FleetOwner {
         }
         self.tell(taken_over.as_ref(), &events);
         let events: Vec<_> = events.into_iter().map(Arc::new).collect();
-        for event in &events {
-            self.hub.publish(Live::Fleet(event.clone()));
-        }
+        self.hub.publish(events.iter().cloned().map(Live::Fleet).collect());
         Ok(events)
     }
 

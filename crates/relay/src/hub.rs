@@ -12,8 +12,8 @@ use domain::{SessionId, fleet, session};
 use tokio::sync::broadcast;
 use wire::native::Cache;
 
-/// Events that the ring holds. A watcher that is further behind reads the ledger.
-pub const RING_EVENTS: usize = 4_096;
+/// Bursts that the ring holds. A watcher that is further behind reads the ledger.
+pub const RING_BURSTS: usize = 4_096;
 
 /// Something to watch.
 #[derive(Debug, Clone)]
@@ -55,24 +55,29 @@ pub struct Passed {
     pub native: Cache,
 }
 
+/// Everything that one commit let go of, in order.
+pub type Burst = Arc<[Live]>;
+
 /// The publishing end.
 #[derive(Debug, Clone)]
-pub struct Hub(broadcast::Sender<Live>);
+pub struct Hub(broadcast::Sender<Burst>);
 
 impl Default for Hub {
     fn default() -> Self {
-        Self(broadcast::Sender::new(RING_EVENTS))
+        Self(broadcast::Sender::new(RING_BURSTS))
     }
 }
 
 impl Hub {
     /// Shows something to everyone. Nobody watching is fine.
-    pub(crate) fn publish(&self, live: Live) {
-        let _ = self.0.send(live);
+    pub(crate) fn publish(&self, burst: Vec<Live>) {
+        if !burst.is_empty() {
+            let _ = self.0.send(burst.into());
+        }
     }
 
     /// Watches from here on.
-    pub fn watch(&self) -> broadcast::Receiver<Live> {
+    pub fn watch(&self) -> broadcast::Receiver<Burst> {
         self.0.subscribe()
     }
 }

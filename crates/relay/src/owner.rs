@@ -369,11 +369,13 @@ impl Owner {
 
     /// Everything that waits for a commit has it.
     fn release(&mut self) {
+        let mut burst = vec![];
         while self.outgoing.front().is_some_and(|(ticket, _)| *ticket <= self.committed) {
             if let Some((_, item)) = self.outgoing.pop_front() {
-                item.leave(&self.id, &self.shared);
+                item.leave(&self.id, &self.shared, &mut burst);
             }
         }
+        self.shared.hub.publish(burst);
     }
 
     /// Nothing uncommitted happened.
@@ -418,7 +420,9 @@ impl Owner {
             let unseen = page.events.into_iter();
             let unseen = unseen.map(|r| Arc::new(Published::new(self.id.clone(), r))).collect();
             let card = Some(Box::new(session.card()));
-            Outgoing::Events(card, unseen).leave(&self.id, &self.shared);
+            let mut burst = vec![];
+            Outgoing::Events(card, unseen).leave(&self.id, &self.shared, &mut burst);
+            self.shared.hub.publish(burst);
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use wire::native::{Denied, Listing};
 use crate::books::{Books, EventPage, EventsAsked};
 use crate::directory::Directory;
 use crate::fleet_owner::{self, FleetOwner};
-use crate::hub::{Hub, Live, Published};
+use crate::hub::{Burst, Hub, Published};
 use crate::metrics::Metrics;
 use crate::owner::{self, Input, Joined, Owner, Reply};
 use crate::ports::Ports;
@@ -219,7 +219,7 @@ impl Relay {
     }
 
     /// Watches everything from here on.
-    pub fn watch(&self) -> broadcast::Receiver<Live> {
+    pub fn watch(&self) -> broadcast::Receiver<Burst> {
         self.0.shared.hub.watch()
     }
 

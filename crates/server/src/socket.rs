@@ -20,8 +20,7 @@ use relay::gate::{Incoming, Transport};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::frame::Frame;
-use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
@@ -37,6 +36,8 @@ const READ_BUFFER_BYTES: usize = 4 * 1024;
 const WRITE_BUFFER_BYTES: usize = 16 * 1024;
 /// A peer that takes nothing for so long is gone.
 const SEND_WITHIN: Duration = Duration::from_secs(30);
+/// The bytes before a frame's payload, at most.
+const FRAME_HEADER_BYTES_MAX: usize = 10;
 /// How long, and how much, a closing peer may still talk.
 const LINGER_WITHIN: Duration = Duration::from_secs(1);
 const LINGER_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -90,22 +91,23 @@ impl Transport for Socket {
         if self.ending.is_some() {
             return Err(());
         }
+        let together = framed(frames);
+        frames.clear();
         let Self { frames: sink, leash, closing, .. } = self;
         let write = async {
-            for frame in frames.drain(..) {
-                // As a frame: it is UTF-8 already and need not be checked for each watcher.
-                let frame = Frame::message(frame, OpCode::Data(Data::Text), true);
-                sink.feed(Message::Frame(frame)).await?;
-            }
-            sink.flush().await
+            // Whatever the library has to say for itself (a pong) goes first and goes whole.
+            sink.flush().await?;
+            let stream = sink.get_mut();
+            stream.write_all(&together).await?;
+            stream.flush().await?;
+            Ok::<_, Error>(())
         };
         let written = tokio::select! {
             biased;
             written = tokio::time::timeout(SEND_WITHIN, write) => written,
             interruption = interrupted(leash.as_mut(), closing) => {
-                let (code, reason) = interruption.words();
-                self.ending = Some((code, reason));
-                self.say_goodbye(code, reason).await;
+                // Perhaps in the middle of a frame: the peer could not read a goodbye.
+                self.ending = Some(interruption.words());
                 return Err(());
             }
         };
@@ -203,6 +205,30 @@ fn judge(error: &Error) -> Result<Incoming, (u16, &'static str)> {
         | Error::Http(_)
         | Error::HttpFormat(_) => Ok(Incoming::Closed),
     }
+}
+
+/// Text frames as a server sends them, one behind the other. They are UTF-8 already and need not
+/// be looked at again for each watcher.
+fn framed(frames: &[Bytes]) -> Vec<u8> {
+    const FINAL_TEXT: u8 = 0x81;
+    let size: usize = frames.iter().map(|frame| frame.len() + FRAME_HEADER_BYTES_MAX).sum();
+    let mut bytes = Vec::with_capacity(size);
+    for frame in frames {
+        bytes.push(FINAL_TEXT);
+        match (u8::try_from(frame.len()), u16::try_from(frame.len())) {
+            (Ok(length @ 0..=125), _) => bytes.push(length),
+            (_, Ok(length)) => {
+                bytes.push(126);
+                bytes.extend_from_slice(&length.to_be_bytes());
+            }
+            (_, Err(_)) => {
+                bytes.push(127);
+                bytes.extend_from_slice(&(frame.len() as u64).to_be_bytes());
+            }
+        }
+        bytes.extend_from_slice(frame);
+    }
+    bytes
 }
 
 fn socket_config(max_frame_bytes: usize) -> WebSocketConfig {

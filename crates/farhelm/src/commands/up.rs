@@ -87,7 +87,7 @@ async fn finish(farewell: impl Future<Output = ()>, stop: &mut Stop) {
 }
 
 /// Ends when some session's machine is there.
-async fn connected(served: &Served, mut live: broadcast::Receiver<relay::hub::Live>) {
+async fn connected(served: &Served, mut live: broadcast::Receiver<relay::hub::Burst>) {
     loop {
         let listings = served.relay.listings();
         if listings.iter().any(|listing| listing.card.status.via().is_some()) {

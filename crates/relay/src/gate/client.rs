@@ -19,13 +19,13 @@ use super::throttle::ClientThrottle;
 use super::{Incoming, Throttles, Transport, close};
 use crate::Relay;
 use crate::books::EventPage;
-use crate::hub::Live;
+use crate::hub::{Burst, Live};
 use crate::metrics::Held;
 use crate::owner::{Joined, Reply};
 use crate::routes::Kick;
 
-/// Live events that are taken before what they led to is written.
-const LIVE_BATCH_MAX: usize = 512;
+/// Frames that may wait before they are written.
+const FRAMES_WAITING_MAX: usize = 512;
 
 /// What a client's gate needs.
 #[derive(Clone)]
@@ -53,8 +53,10 @@ struct Gate {
     machine: ClientConnection,
     throttle: ClientThrottle,
     returns: mpsc::UnboundedSender<Returned>,
-    live: Option<broadcast::Receiver<Live>>,
+    live: Option<broadcast::Receiver<Burst>>,
     frames: Vec<Bytes>,
+    /// Empty between uses; kept for its memory.
+    outputs: Vec<Output>,
     closing: Option<(u16, &'static str)>,
 }
 
@@ -73,8 +75,8 @@ pub async fn serve_client<T: Transport>(
     let connection = relay.ports().ids.connection();
     let throttle = throttles.of(key(principal.as_ref()));
     let machine = ClientConnection::new(connection, principal, limits, now);
-    let (live, frames, closing) = (None, vec![], None);
-    let mut gate = Gate { relay, machine, throttle, returns, live, frames, closing };
+    let (live, frames, outputs, closing) = (None, vec![], vec![], None);
+    let mut gate = Gate { relay, machine, throttle, returns, live, frames, outputs, closing };
     let mut nap = Box::pin(tokio::time::sleep(gate.until_deadline()));
     if let Some(first) = first {
         gate.on_incoming(Incoming::Text(first)).await;
@@ -142,40 +144,57 @@ impl Gate {
         self.carry_out(outputs).await;
     }
 
-    async fn on_live(&mut self, first: Result<Live, RecvError>) {
+    /// Takes everything that waits in the ring, up to a bound, to be written together.
+    async fn on_live(&mut self, first: Result<Burst, RecvError>) {
         let mut next = Some(first);
-        for _ in 0..LIVE_BATCH_MAX {
-            match next.take() {
-                Some(Ok(live)) => self.show(&live).await,
-                Some(Err(RecvError::Lagged(_))) => self.on_lag().await,
-                Some(Err(RecvError::Closed)) => {
+        while let Some(taken) = next.take() {
+            match taken {
+                Ok(burst) => self.show(&burst).await,
+                Err(RecvError::Lagged(_)) => self.on_lag().await,
+                Err(RecvError::Closed) => {
                     return self.close(close::GOING_DOWN, "the relay is going down");
                 }
-                None => return,
+            }
+            if self.frames.len() >= FRAMES_WAITING_MAX {
+                return;
             }
             next = match self.live.as_mut().map(broadcast::Receiver::try_recv) {
-                Some(Ok(live)) => Some(Ok(live)),
+                Some(Ok(burst)) => Some(Ok(burst)),
                 Some(Err(TryRecvError::Lagged(missed))) => Some(Err(RecvError::Lagged(missed))),
                 Some(Err(TryRecvError::Empty | TryRecvError::Closed)) | None => None,
             };
         }
-        if let Some(Ok(live)) = next {
-            self.show(&live).await;
-        }
     }
 
-    async fn show(&mut self, live: &Live) {
-        let outputs = match live {
-            Live::Session(event) => {
-                let now = event.recorded.at;
-                self.machine.on_event(&event.session, &event.recorded, &event.native, now)
+    async fn show(&mut self, burst: &[Live]) {
+        let mut outputs = std::mem::take(&mut self.outputs);
+        for live in burst {
+            match live {
+                Live::Session(event) => {
+                    let (session, recorded) = (&event.session, &event.recorded);
+                    self.machine.on_event_into(session, recorded, &event.native, &mut outputs);
+                }
+                Live::Fleet(event) => outputs.extend(self.machine.on_fleet(event, event.at)),
+                Live::Passing(passed) => {
+                    let (session, passing) = (&passed.session, &passed.passing);
+                    outputs.extend(self.machine.on_passing(session, passing, &passed.native));
+                }
             }
-            Live::Fleet(event) => self.machine.on_fleet(event, event.at),
-            Live::Passing(passed) => {
-                self.machine.on_passing(&passed.session, &passed.passing, &passed.native)
+        }
+        for output in outputs.drain(..) {
+            match output {
+                // Nearly all of them.
+                Output::Send(frame) => self.frames.push(frame),
+                other @ (Output::Session { .. }
+                | Output::Launch { .. }
+                | Output::Join
+                | Output::Read(_)
+                | Output::Drafts(_)
+                | Output::Card { .. }
+                | Output::Close { .. }) => self.carry_out(vec![other]).await,
             }
-        };
-        self.carry_out(outputs).await;
+        }
+        self.outputs = outputs;
     }
 
     async fn on_lag(&mut self) {
@@ -299,7 +318,7 @@ impl Gate {
     }
 }
 
-async fn next(live: Option<&mut broadcast::Receiver<Live>>) -> Result<Live, RecvError> {
+async fn next(live: Option<&mut broadcast::Receiver<Burst>>) -> Result<Burst, RecvError> {
     match live {
         Some(live) => live.recv().await,
         None => std::future::pending().await,

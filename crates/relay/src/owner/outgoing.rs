@@ -54,8 +54,8 @@ pub(crate) enum Outgoing {
 }
 
 impl Outgoing {
-    /// Its commit happened.
-    pub(super) fn leave(self, session: &SessionId, shared: &Shared) {
+    /// Its commit happened. What watchers see of it joins the burst.
+    pub(super) fn leave(self, session: &SessionId, shared: &Shared, burst: &mut Vec<Live>) {
         match self {
             Self::Orders(connection, orders) => {
                 if let Some(route) = shared.routes.to(&connection) {
@@ -71,12 +71,12 @@ impl Outgoing {
                 for event in published {
                     count(&event, &shared.metrics);
                     shared.directory.advance(session, event.recorded.sequence);
-                    shared.hub.publish(Live::Session(event));
+                    burst.push(Live::Session(event));
                 }
             }
             Self::Passing(passed) => {
                 shared.metrics.passing.fetch_add(1, Ordering::Relaxed);
-                shared.hub.publish(Live::Passing(passed));
+                burst.push(Live::Passing(passed));
             }
             Self::Done(reply, published) => reply.tell(Ok(published)),
             Self::Denied(reply, denied) => reply.tell(Err(denied)),

@@ -204,7 +204,7 @@ impl Relay {
             for name in self.clients.keys().cloned().collect::<Vec<_>>() {
                 let client = self.clients.get_mut(&name).unwrap();
                 if client.joined && hears(&name) {
-                    let outputs = client.machine.on_event(id, fact, &cache, self.now);
+                    let outputs = client.machine.on_event(id, fact, &cache);
                     self.carry_out(&name, outputs);
                 }
             }

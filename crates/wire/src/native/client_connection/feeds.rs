@@ -56,16 +56,28 @@ impl Feed {
 }
 
 impl ClientConnection {
-    /// A live event.
+    /// A recorded event went by.
     pub fn on_event(
         &mut self,
         session: &SessionId,
         recorded: &Recorded,
         cache: &Cache,
-        _now: Timestamp,
     ) -> Vec<Output> {
+        let mut outputs = vec![];
+        self.on_event_into(session, recorded, cache, &mut outputs);
+        outputs
+    }
+
+    /// The same, for whoever hears many of them: the outputs join those that are there.
+    pub fn on_event_into(
+        &mut self,
+        session: &SessionId,
+        recorded: &Recorded,
+        cache: &Cache,
+        outputs: &mut Vec<Output>,
+    ) {
         if self.principal.is_none() || self.stage == Stage::Opened {
-            return vec![];
+            return;
         }
         let joined = self.stage == Stage::Joined;
         let feed = match self.feeds.get_mut(session) {
@@ -74,25 +86,17 @@ impl ClientConnection {
         };
         if !joined || feed.is_reading() {
             feed.hear(recorded.sequence);
-            return vec![];
+            return;
         }
         let shown = feed.tail.on_live(recorded.sequence);
         feed.known = feed.known.max(recorded.sequence);
         match shown {
-            Live::Show => {
-                let wants_drafts = std::mem::take(&mut feed.wants_drafts);
-                let mut outputs = vec![];
-                self.show(session, recorded, Some(cache), &mut outputs);
-                if wants_drafts && self.hears_passing(session) {
-                    outputs.push(Output::Drafts(session.clone()));
-                }
-                outputs
-            }
+            Live::Show => self.show(session, recorded, Some(cache), outputs),
             // An earlier read failed: this is the time to try again.
-            Live::Skip if !feed.tail.is_behind() => vec![],
+            Live::Skip if !feed.tail.is_behind() => {}
             Live::Skip | Live::Read => {
                 let after = feed.tail.cursor();
-                vec![self.begin(session, Purpose::CatchUp, after)]
+                outputs.push(self.begin(session, Purpose::CatchUp, after));
             }
         }
     }
