@@ -203,12 +203,8 @@ fn who_missed_words_in_the_making_gets_them_from_the_start() {
     assert_eq!(heard(&mut relay, "a")[0]["content"], "hello");
     relay.report("sess_1", said("x1"));
     let next = relay.ledger("sess_1")[1].clone();
-    let again = relay.clients.get_mut("a").unwrap().machine.on_event(
-        &session,
-        &next,
-        &Cache::default(),
-        relay.now,
-    );
+    let again =
+        relay.clients.get_mut("a").unwrap().machine.on_event(&session, &next, &Cache::default());
     assert!(again.is_empty(), "it was told, and the drafts were asked for once: {again:?}");
 }
 
@@ -272,7 +268,7 @@ fn what_happens_between_hello_and_ack_is_neither_lost_nor_early() {
         r#"{"type":"agent_interrupt","protocol_version":1,"request_id":"i","session_id":"sess_1"}"#;
     assert!(machine.on_text(early, &mut gauge, now).is_empty());
     let cache = Cache::default();
-    assert!(machine.on_event(&"sess_1".into(), &ledger[1], &cache, now).is_empty());
+    assert!(machine.on_event(&"sess_1".into(), &ledger[1], &cache).is_empty());
     let mut session = Session::default();
     session.apply(&ledger[0]);
     let _ = session.perform(&Command::Relay(Change::Tick), Policy::default(), now);
