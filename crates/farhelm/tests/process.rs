@@ -267,6 +267,43 @@ fn doctor_says_what_is_wrong_and_what_to_do() {
     assert!(wrong.unwrap()["advice"].as_str().unwrap().contains("farhelm up"), "{told:#}");
 }
 
+#[test]
+fn over_tls_a_certificate_of_ones_own_is_trusted_when_it_is_named() {
+    let place = Place::new();
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let (certificate, key) = (place.path("relay.pem"), place.path("relay.key"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+    let relay = place.serving("relay", &["--tls-cert", certificate, "--tls-key", key]);
+    let url = relay.told["url"].as_str().unwrap();
+    assert!(url.starts_with("https://"), "{url}");
+    let elsewhere = |token: &str, words: &[&str]| {
+        // Nothing of the relay's folder is to be seen, as on another computer.
+        let mut command = place.farhelm(words);
+        command.env("FARHELM_DATA", place.path("elsewhere"));
+        command.env("FARHELM_URL", url).env("FARHELM_TOKEN", token);
+        command
+    };
+    let (owner, machine) = (&relay.told["token"], &relay.told["proxy_token"]);
+    let (owner, machine) = (owner.as_str().unwrap(), machine.as_str().unwrap());
+
+    let stranger = support::ended(elsewhere(owner, &["sessions"]));
+    assert_eq!(stranger.status.code(), Some(1));
+    assert!(stderr(&stranger).contains("--tls-ca"), "{}", stderr(&stranger));
+
+    let _proxy = Lines::of(elsewhere(machine, &["proxy", "--tls-ca", certificate]));
+    let demo = until_there(&place);
+    let listed = support::ended(elsewhere(owner, &["sessions", "--tls-ca", certificate]));
+    assert!(listed.status.success(), "{}", stderr(&listed));
+    assert!(String::from_utf8_lossy(&listed.stdout).contains(&demo[..8]));
+    let mut send = elsewhere(owner, &["send", &demo, "say: sealed", "--json"]);
+    send.env("FARHELM_TLS_CA", certificate);
+    let sent = support::ended(send);
+    let told: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
+    assert_eq!(told["type"], "message_delivered", "{}", stderr(&sent));
+}
+
 /// The id of the only session.
 fn demo(place: &Place) -> String {
     let listed = place.json(&["sessions", "--json"]);

@@ -120,20 +120,7 @@ impl Engine {
         for (session, opened) in known {
             self.begin(session, opened);
         }
-        let has_standing = self.book.sessions.values().any(|opened| opened.launch.is_none());
-        if self.settings.has_demo && !has_standing {
-            let opened = Opened {
-                agent: agents::demo::AGENT.into(),
-                display_name: Some("Demo".to_owned()),
-                workspace_path: None,
-                window_title: None,
-                model: None,
-                launch: None,
-            };
-            let session = self.new_session();
-            self.persist(Record::Opened(session.clone(), opened.clone()));
-            self.begin(session, opened);
-        }
+        self.stand_in();
         let open: Vec<_> = self.book.inbox.open().map(|(a, step, _)| (a.clone(), step)).collect();
         for (attempt, step) in open {
             match step {
@@ -156,6 +143,26 @@ impl Engine {
     /// What the journal adds up to.
     pub fn book(&self) -> &Book {
         &self.book
+    }
+
+    /// Opens a demo session where one is kept and none is. True if one was opened.
+    fn stand_in(&mut self) -> bool {
+        let has_standing = self.book.sessions.values().any(|opened| opened.launch.is_none());
+        if !self.settings.has_demo || has_standing {
+            return false;
+        }
+        let opened = Opened {
+            agent: agents::demo::AGENT.into(),
+            display_name: Some("Demo".to_owned()),
+            workspace_path: None,
+            window_title: None,
+            model: None,
+            launch: None,
+        };
+        let session = self.new_session();
+        self.persist(Record::Opened(session.clone(), opened.clone()));
+        self.begin(session, opened);
+        true
     }
 
     fn begin(&mut self, session: SessionId, opened: Opened) {

@@ -7,7 +7,6 @@
 //! Not here: what is said (`engine`), how the relay is reached (`dial`).
 
 mod backoff;
-mod dial;
 mod folder;
 mod worker;
 
@@ -26,9 +25,9 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
+use crate::dial::{Dialer, Socket};
 use crate::{Fault, ProxyConfig};
 use backoff::Backoff;
-use dial::{Dialer, Socket};
 use worker::{Event, Worker};
 
 /// Events that may wait for the host. At the bound the socket is not read.
@@ -49,7 +48,7 @@ enum End {
 /// Runs a proxy until `shutdown` comes or something breaks that waiting cannot mend. Sessions
 /// come back with the next start, so none is closed here.
 pub async fn run(config: ProxyConfig, shutdown: impl Future<Output = ()>) -> Result<(), Fault> {
-    let dialer = Dialer::new(&config.relay, &config.token)?;
+    let dialer = Dialer::new(&config.relay, &config.token, config.tls_ca.as_deref())?;
     let greeted = Arc::new(AtomicBool::new(false));
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
     let mut worker = Worker::spawn(&config, inbox, Arc::clone(&greeted))?;
@@ -78,6 +77,10 @@ pub async fn run(config: ProxyConfig, shutdown: impl Future<Output = ()>) -> Res
             }
             Err(Fault::Refused { address, status }) => {
                 break Err(Fault::Refused { address, status });
+            }
+            // Told once: it is tried again and again, for as long as it takes.
+            Err(fault) if backoff.is_first() => {
+                tracing::warn!(%fault, "the relay cannot be reached; trying again until it can");
             }
             Err(fault) => tracing::debug!(%fault, "the relay cannot be reached; trying again"),
         }

@@ -19,6 +19,9 @@ use crate::{output, sessions};
 /// The largest message that is read from standard input; the relay has its own bound.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// The code of a relay that could not record something: its disk is full, or failed.
+const COULD_NOT_RECORD: &str = "internal";
+
 /// Sends and waits.
 pub(super) async fn run(send: Send) -> Result<ExitCode, Problem> {
     let finder = Finder::new(&send.reach)?;
@@ -31,7 +34,7 @@ pub(super) async fn run(send: Send) -> Result<ExitCode, Problem> {
     let mut remote = remote(finder)?;
     remote.machine().follow(&session.id, session.last_sequence);
     remote.send(&session.id, &id, &text, &now());
-    let mut wait = Wait { send: &send, id: &id, accepted: false };
+    let mut wait = Wait { send: &send, id: &id, accepted: false, troubled: false };
     let waited = async {
         loop {
             if let Some(end) = wait.on_heard(remote.next().await) {
@@ -53,6 +56,8 @@ struct Wait<'a> {
     send: &'a Send,
     id: &'a str,
     accepted: bool,
+    /// Whether a person knows that the relay has trouble.
+    troubled: bool,
 }
 
 impl Wait<'_> {
@@ -80,6 +85,15 @@ impl Wait<'_> {
 
     fn on_frame(&mut self, frame: &Value) -> Option<Result<ExitCode, Problem>> {
         let kind = frame["type"].as_str().unwrap_or_default();
+        if kind == "connection_error" && frame["code"] == COULD_NOT_RECORD {
+            // The client repeats it by itself.
+            if !self.troubled {
+                self.troubled = true;
+                let words = output::tame(frame["message"].as_str().unwrap_or_default());
+                output::aside(format_args!("the relay has trouble ({words}); trying again"));
+            }
+            return None;
+        }
         if frame["client_message_id"] != *self.id {
             return refusal(kind, frame);
         }

@@ -26,6 +26,7 @@ pub(super) async fn up(up: Up) -> Result<ExitCode, Problem> {
     let config = ProxyConfig {
         relay: served.local_url.clone(),
         token: served.proxy_token.clone(),
+        tls_ca: None,
         machine: up.machine.machine,
         data: served.data.clone(),
         has_demo: !up.machine.no_demo,

@@ -152,7 +152,8 @@ impl Lines {
     }
 }
 
-fn ended(mut command: Command) -> Output {
+/// Runs a command to its end.
+pub(crate) fn ended(mut command: Command) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = rustix::process::Pid::from_child(&child);
     let (done, is_done) = channel::<()>();

@@ -4,6 +4,7 @@ use agents::{Lookup, Output};
 use domain::content::Failure;
 use domain::session::Report;
 use domain::session::delivery::DELIVERY_UNKNOWN;
+use domain::session::status::CloseReason;
 use domain::{MessageId, Sequence, SessionId, Timestamp};
 use wire::native::proxy_frames;
 
@@ -73,7 +74,7 @@ impl Engine {
                 let command = self.answered(session, request, failure.as_ref());
                 self.report(session, report, command, None, now);
             }
-            Report::Closed { request, .. } => {
+            Report::Closed { reason, request } => {
                 if let Some(request) = request {
                     self.answered(session, request, None);
                 }
@@ -81,6 +82,11 @@ impl Engine {
                 self.live.remove(session);
                 self.report(session, report, None, Some(Means::Closed(session.clone())), now);
                 self.effects.push(Effect::Stop(session.clone()));
+                // A demo session that crashed makes room for the next. One that a person closed
+                // stays closed until the next start.
+                if *reason != CloseReason::UserRequested && self.stand_in() {
+                    self.send_snapshot(false);
+                }
             }
             Report::Status { .. }
             | Report::Message { .. }

@@ -156,15 +156,20 @@ fn a_launch_outside_of_the_allowed_folders_fails() {
 }
 
 #[test]
-fn after_a_crash_of_the_demo_agent_the_next_start_brings_a_new_one() {
+fn after_a_crash_of_the_demo_agent_there_is_a_new_session_at_once() {
     let mut world = World::new();
     world.connect();
     let old = world.demo();
     world.offer(&deliver(&old, "m1", "crash", 5)).unwrap();
     assert_eq!(world.of("session_closed")[0]["reason"], "target_closed");
-    assert!(world.host().sessions().is_empty());
+    let new = world.demo();
+    assert_ne!(new, old);
+    let told = world.of("proxy_session_snapshot");
+    assert_eq!(named_in(told.last().unwrap()), [new.to_string()]);
+    world.offer(&deliver(&new, "m2", "hello", 1)).unwrap();
+    assert_eq!(world.results("m2"), ["delivered"]);
     world.crash(Crash::KeepsAll);
-    assert_ne!(world.demo(), old);
+    assert_eq!(world.demo(), new);
     // The relay may not know yet that the old one is over: it is named until it does.
     let first = world.connect();
     assert_eq!(named_in(&first[0]).len(), 2);

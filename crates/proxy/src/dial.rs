@@ -1,11 +1,19 @@
-//! Reaching the relay: plain or over TLS with the system's certificates.
+//! Reaching a relay, plain or over TLS: for proxies, and for any other program of this workspace.
+//!
+//! **Invariant**: over TLS the relay's name is checked, against the system's certificates and
+//! those that somebody named; nothing turns the check off.
+//!
+//! Not here: when to try again (`shell`), what is said (`engine`).
 
+use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject as _;
+use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -27,14 +35,14 @@ const FRAME_BYTES_MAX: usize = 8 << 20;
 const PROXY_PATH: &str = "/ws/proxy";
 
 /// Any stream that bytes go both ways on.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// An open connection.
-pub(super) type Socket = WebSocketStream<Box<dyn Stream>>;
+pub type Socket = WebSocketStream<Box<dyn Stream>>;
 
 /// Knows the way to the relay.
-pub(super) struct Dialer {
+pub struct Dialer {
     request: Request,
     host: String,
     port: u16,
@@ -42,44 +50,50 @@ pub(super) struct Dialer {
 }
 
 impl Dialer {
-    /// Checks the address, and reads the system's certificates where they are needed.
-    pub(super) fn new(relay: &str, token: &str) -> Result<Self, Fault> {
+    /// Checks the address and, where they are needed, reads the certificates: the system's, and
+    /// those in the PEM file `tls_ca`. An empty token is not shown.
+    pub fn new(relay: &str, token: &str, tls_ca: Option<&Path>) -> Result<Self, Fault> {
         let wrong = || Fault::Address(relay.to_owned());
         let uri = address(relay).ok_or_else(wrong)?;
         let secure = uri.scheme_str() == Some("wss");
         let host = uri.host().ok_or_else(wrong)?.trim_matches(['[', ']']).to_owned();
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
         let mut request = uri.into_client_request().map_err(|_| wrong())?;
-        let bearer = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| wrong())?;
-        request.headers_mut().insert(AUTHORIZATION, bearer);
-        let tls = if secure { Some(connector()?) } else { None };
+        if !token.is_empty() {
+            let bearer = HeaderValue::from_str(&format!("Bearer {token}"));
+            request.headers_mut().insert(AUTHORIZATION, bearer.map_err(|_| Fault::NotAToken)?);
+        }
+        let tls = if secure { Some(connector(tls_ca)?) } else { None };
         Ok(Self { request, host, port, tls })
     }
 
     /// Where the relay is.
-    pub(super) fn address(&self) -> String {
+    pub fn address(&self) -> String {
         self.request.uri().to_string()
     }
 
     /// Opens a connection. Only a refused token is final.
-    pub(super) async fn dial(&self) -> Result<Socket, Fault> {
+    pub async fn dial(&self) -> Result<Socket, Fault> {
         let late = io::Error::new(io::ErrorKind::TimedOut, "the relay did not answer");
         let failed = |error| Fault::disk(format!("connecting to {}", self.address()), error);
         timeout(DIAL_TIMEOUT, self.connect()).await.unwrap_or_else(|_| Err(failed(late)))
     }
 
-    async fn connect(&self) -> Result<Socket, Fault> {
+    /// The bytes alone, for plain HTTP requests. The caller bounds the time.
+    pub async fn open(&self) -> Result<Box<dyn Stream>, Fault> {
         let failed = |error| Fault::disk(format!("connecting to {}", self.address()), error);
         let tcp = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(failed)?;
         tcp.set_nodelay(true).map_err(failed)?;
-        let stream: Box<dyn Stream> = match &self.tls {
-            None => Box::new(tcp),
-            Some(tls) => {
-                let name = ServerName::try_from(self.host.clone());
-                let name = name.map_err(|_| Fault::Address(self.address()))?;
-                Box::new(tls.connect(name, tcp).await.map_err(failed)?)
-            }
-        };
+        let Some(tls) = &self.tls else { return Ok(Box::new(tcp)) };
+        let name = ServerName::try_from(self.host.clone());
+        let name = name.map_err(|_| Fault::Address(self.address()))?;
+        let opened = tls.connect(name, tcp).await;
+        Ok(Box::new(opened.map_err(|error| failed(advised(error)))?))
+    }
+
+    async fn connect(&self) -> Result<Socket, Fault> {
+        let failed = |error| Fault::disk(format!("connecting to {}", self.address()), error);
+        let stream = self.open().await?;
         let limits = WebSocketConfig::default()
             .max_message_size(Some(FRAME_BYTES_MAX))
             .max_frame_size(Some(FRAME_BYTES_MAX));
@@ -91,6 +105,13 @@ impl Dialer {
             }
             Err(error) => Err(failed(io::Error::other(error))),
         }
+    }
+}
+
+/// Without the token.
+impl fmt::Debug for Dialer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dialer").field("address", &self.address()).finish_non_exhaustive()
     }
 }
 
@@ -111,11 +132,17 @@ fn address(relay: &str) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-fn connector() -> Result<TlsConnector, Fault> {
-    let found = rustls_native_certs::load_native_certs();
+fn connector(tls_ca: Option<&Path>) -> Result<TlsConnector, Fault> {
     let mut roots = RootCertStore::empty();
-    let (added, _) = roots.add_parsable_certificates(found.certs);
-    if added == 0 {
+    if let Some(path) = tls_ca {
+        for certificate in named(path)? {
+            let added = roots.add(certificate);
+            added.map_err(|error| Fault::trust_file(path, &error))?;
+        }
+    }
+    let found = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
         let told: Vec<_> = found.errors.iter().map(ToString::to_string).collect();
         return Err(Fault::Certificates(told.join("; ")));
     }
@@ -126,6 +153,31 @@ fn connector() -> Result<TlsConnector, Fault> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
+}
+
+/// The certificates of a file that somebody named: at least one, and all of them whole.
+fn named(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fault> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let read = read.map_err(|error| Fault::trust_file(path, &error))?;
+    if read.is_empty() {
+        return Err(Fault::trust_file(path, &"there is none in it"));
+    }
+    Ok(read)
+}
+
+/// What to do about a certificate that nobody here trusts.
+fn advised(error: io::Error) -> io::Error {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let is_stranger = matches!(
+        inner,
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer))
+    );
+    if is_stranger {
+        let words = "its certificate is of nobody that this computer trusts; if it is your own, \
+                     name it with --tls-ca FILE";
+        return io::Error::new(error.kind(), words);
+    }
+    error
 }
 
 #[cfg(test)]
@@ -145,5 +197,22 @@ mod tests {
         for wrong in ["relay.example", "ftp://relay.example", "", "ws://"] {
             assert!(address(wrong).is_none(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let empty = folder.path().join("empty.pem");
+        std::fs::write(&empty, "no certificate").unwrap();
+        for path in [empty, folder.path().join("missing.pem")] {
+            let fault = Dialer::new("https://relay.example", "", Some(&path)).unwrap_err();
+            assert!(fault.to_string().contains(path.to_str().unwrap()), "{fault}");
+        }
+    }
+
+    #[test]
+    fn the_token_is_not_shown() {
+        let dialer = Dialer::new("http://relay.example", "s3cret", None).unwrap();
+        assert!(!format!("{dialer:?}").contains("s3cret"));
     }
 }
