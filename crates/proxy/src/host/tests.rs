@@ -160,12 +160,18 @@ fn after_a_crash_of_the_demo_agent_there_is_a_new_session_at_once() {
     let mut world = World::new();
     world.connect();
     let old = world.demo();
-    world.offer(&deliver(&old, "m1", "crash", 5)).unwrap();
+    let (session, order) = deliver(&old, "m1", "crash", 5);
+    let order = proxy_frames::encode_order(&session, &order, false, Timestamp(world.now));
+    let turn = world.handle([text(&order)]).unwrap();
     assert_eq!(world.of("session_closed")[0]["reason"], "target_closed");
     let new = world.demo();
     assert_ne!(new, old);
-    let told = world.of("proxy_session_snapshot");
-    assert_eq!(named_in(told.last().unwrap()), [new.to_string()]);
+    let told: Vec<Value> =
+        turn.frames.iter().map(|frame| serde_json::from_slice(frame).unwrap()).collect();
+    let closed_at = told.iter().position(|frame| frame["type"] == "session_closed").unwrap();
+    let named = &told[closed_at + 1];
+    assert_eq!(named["type"], "proxy_session_snapshot");
+    assert_eq!(named_in(named), [new.to_string()]);
     world.offer(&deliver(&new, "m2", "hello", 1)).unwrap();
     assert_eq!(world.results("m2"), ["delivered"]);
     world.crash(Crash::KeepsAll);
