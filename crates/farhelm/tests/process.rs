@@ -304,6 +304,45 @@ fn over_tls_a_certificate_of_ones_own_is_trusted_when_it_is_named() {
     assert_eq!(told["type"], "message_delivered", "{}", stderr(&sent));
 }
 
+#[test]
+fn an_attachment_lies_on_the_machine_before_the_agent_hears_of_it() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let demo = demo(&place);
+    let tail = Lines::of(place.farhelm(&["tail", &demo, "--json"]));
+    let upload = up.post("/v1/uploads?name=notes.txt", "text/plain", "12345");
+    let id = upload["attachment_id"].as_str().unwrap();
+    let message = serde_json::json!({ "content": "see", "attachments": [id] }).to_string();
+    up.post(&format!("/v1/sessions/{demo}/messages"), "application/json", &message);
+
+    tail.until(|event| said(event) == Some("echo: see [notes.txt, 5 bytes]"));
+    let kept = place.data().join("proxy/attachments").join(id);
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), "12345");
+}
+
+#[test]
+fn after_a_crash_of_the_demo_agent_there_is_another_to_try() {
+    let place = Place::new();
+    let _up = place.up(&[]);
+    let old = demo(&place);
+    let tail = Lines::of(place.farhelm(&["tail", &old, "--json"]));
+    place.told(&["send", "demo", "crash"]);
+    tail.until(|event| event["type"] == "session_closed");
+    let begun = std::time::Instant::now();
+    let new = loop {
+        let listed = place.json(&["sessions", "--json"]);
+        let sessions = listed["sessions"].as_array().unwrap().clone();
+        let mut healthy = sessions.iter().filter(|session| session["status"] == "healthy");
+        if let Some(session) = healthy.next() {
+            break session["session_id"].clone();
+        }
+        assert!(begun.elapsed() < support::PATIENCE, "no session comes");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    assert_ne!(new, old);
+    place.told(&["send", "demo", "say: here"]);
+}
+
 /// The id of the only session.
 fn demo(place: &Place) -> String {
     let listed = place.json(&["sessions", "--json"]);

@@ -19,7 +19,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderValue};
+use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HOST, HeaderValue};
 use tokio_tungstenite::tungstenite::http::uri::{Parts, PathAndQuery, Scheme, Uri};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error, handshake::client::Request};
@@ -77,6 +77,21 @@ impl Dialer {
         let late = io::Error::new(io::ErrorKind::TimedOut, "the relay did not answer");
         let failed = |error| Fault::disk(format!("connecting to {}", self.address()), error);
         timeout(DIAL_TIMEOUT, self.connect()).await.unwrap_or_else(|_| Err(failed(late)))
+    }
+
+    /// A request of the relay's HTTP API with the token, for a stream of [`Dialer::open`]; `None`
+    /// if it is no path.
+    pub fn get(&self, path: &str) -> Option<Request> {
+        // Behind a reverse proxy everything may lie below a path of its own.
+        let own = self.request.uri().path();
+        let below = own.rfind("/ws").map_or("", |at| &own[..at]);
+        let mut request = Request::builder().uri(format!("{below}{path}"));
+        for name in [HOST, AUTHORIZATION] {
+            if let Some(value) = self.request.headers().get(&name) {
+                request = request.header(name, value);
+            }
+        }
+        request.body(()).ok()
     }
 
     /// The bytes alone, for plain HTTP requests. The caller bounds the time.
@@ -168,10 +183,8 @@ fn named(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fault> {
 /// What to do about a certificate that nobody here trusts.
 fn advised(error: io::Error) -> io::Error {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-    let is_stranger = matches!(
-        inner,
-        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer))
-    );
+    let is_stranger =
+        matches!(inner, Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)));
     if is_stranger {
         let words = "its certificate is of nobody that this computer trusts; if it is your own, \
                      name it with --tls-ca FILE";
@@ -207,6 +220,20 @@ mod tests {
         for path in [empty, folder.path().join("missing.pem")] {
             let fault = Dialer::new("https://relay.example", "", Some(&path)).unwrap_err();
             assert!(fault.to_string().contains(path.to_str().unwrap()), "{fault}");
+        }
+    }
+
+    #[test]
+    fn requests_lie_beside_the_socket_and_show_the_token() {
+        for (relay, meant) in [
+            ("http://relay.example", "/v1/uploads/u"),
+            ("ws://relay.example/far/ws/proxy", "/far/v1/uploads/u"),
+            ("ws://relay.example:81/ws", "/v1/uploads/u"),
+        ] {
+            let request = Dialer::new(relay, "t", None).unwrap().get("/v1/uploads/u").unwrap();
+            assert_eq!(request.uri(), meant);
+            assert_eq!(request.headers()[AUTHORIZATION], "Bearer t");
+            assert!(request.headers()[HOST].to_str().unwrap().starts_with("relay.example"));
         }
     }
 

@@ -7,6 +7,7 @@
 //! Not here: what is said (`engine`), how the relay is reached (`dial`).
 
 mod backoff;
+mod fetch;
 mod folder;
 mod worker;
 
@@ -20,6 +21,7 @@ use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -34,6 +36,8 @@ use worker::{Event, Worker};
 const EVENTS_MAX: usize = 1_024;
 /// Frames that may wait for the socket. At the bound the host waits, for at most the next bound.
 const FRAMES_MAX: usize = 1_024;
+/// Fetches that may wait. At the bound they are put off.
+const FETCHES_MAX: usize = 256;
 /// A relay that takes nothing for so long is as good as gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a goodbye may take.
@@ -49,9 +53,15 @@ enum End {
 /// come back with the next start, so none is closed here.
 pub async fn run(config: ProxyConfig, shutdown: impl Future<Output = ()>) -> Result<(), Fault> {
     let dialer = Dialer::new(&config.relay, &config.token, config.tls_ca.as_deref())?;
+    let dialer = Arc::new(dialer);
     let greeted = Arc::new(AtomicBool::new(false));
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
-    let mut worker = Worker::spawn(&config, inbox, Arc::clone(&greeted))?;
+    let (fetches, asked) = mpsc::channel(FETCHES_MAX);
+    let mut worker = Worker::spawn(&config, inbox, fetches, Arc::clone(&greeted))?;
+    // Ended with this function, whichever way that ends.
+    let mut fetching = JoinSet::new();
+    let folder = fetch::folder(&config.data)?;
+    fetching.spawn(fetch::serve(asked, events.clone(), Arc::clone(&dialer), folder));
     let mut shutdown = pin!(shutdown);
     let mut backoff = Backoff::default();
     let outcome = loop {
@@ -92,6 +102,7 @@ pub async fn run(config: ProxyConfig, shutdown: impl Future<Output = ()>) -> Res
             () = tokio::time::sleep(pause) => {}
         }
     };
+    fetching.shutdown().await;
     drop(events);
     let last = worker.ended().await;
     outcome.and(last)

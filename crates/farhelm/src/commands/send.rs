@@ -22,6 +22,9 @@ const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// The code of a relay that could not record something: its disk is full, or failed.
 const COULD_NOT_RECORD: &str = "internal";
 
+/// A message that is not delivered by then needs a word of explanation.
+const EXPLAINED_AFTER: Duration = Duration::from_secs(2);
+
 /// Sends and waits.
 pub(super) async fn run(send: Send) -> Result<ExitCode, Problem> {
     let finder = Finder::new(&send.reach)?;
@@ -34,10 +37,19 @@ pub(super) async fn run(send: Send) -> Result<ExitCode, Problem> {
     let mut remote = remote(finder)?;
     remote.machine().follow(&session.id, session.last_sequence);
     remote.send(&session.id, &id, &text, &now());
-    let mut wait = Wait { send: &send, id: &id, accepted: false, troubled: false };
+    let mut wait =
+        Wait { send: &send, id: &id, accepted: false, troubled: false, is_explained: false };
+    let patient_until = tokio::time::Instant::now() + EXPLAINED_AFTER;
     let waited = async {
         loop {
-            if let Some(end) = wait.on_heard(remote.next().await) {
+            let heard = tokio::select! {
+                heard = remote.next() => heard,
+                () = tokio::time::sleep_until(patient_until), if !wait.is_explained => {
+                    wait.explain();
+                    continue;
+                }
+            };
+            if let Some(end) = wait.on_heard(heard) {
                 return end;
             }
         }
@@ -58,9 +70,21 @@ struct Wait<'a> {
     accepted: bool,
     /// Whether a person knows that the relay has trouble.
     troubled: bool,
+    /// Whether a person knows why this takes so long.
+    is_explained: bool,
 }
 
 impl Wait<'_> {
+    fn explain(&mut self) {
+        self.is_explained = true;
+        if self.accepted {
+            output::aside(
+                "waiting: the agent is busy, or its machine is away. Ctrl-C ends the waiting, \
+                 not the message",
+            );
+        }
+    }
+
     /// The end, when this is it.
     fn on_heard(&mut self, heard: Heard) -> Option<Result<ExitCode, Problem>> {
         match heard {

@@ -134,7 +134,11 @@ fn database(path: &Path) -> Look {
 
 fn size(bytes: u64) -> String {
     const MIB: u64 = 1024 * 1024;
-    if bytes < MIB { format!("{} KiB", bytes.div_ceil(1024)) } else { format!("{} MiB", bytes / MIB) }
+    if bytes < MIB {
+        format!("{} KiB", bytes.div_ceil(1024))
+    } else {
+        format!("{} MiB", bytes / MIB)
+    }
 }
 
 #[cfg(test)]

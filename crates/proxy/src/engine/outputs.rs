@@ -48,7 +48,9 @@ impl Engine {
         }
         match found {
             Lookup::Found => self.settle(attempt, None, None, now),
-            Lookup::Absent => self.inject(attempt),
+            Lookup::Absent if self.has_files(attempt) => self.inject(attempt),
+            // Given to the agent when its files are here again.
+            Lookup::Absent => {}
             Lookup::Unknown => {
                 let words = "The machine stopped while it was being delivered; it may have arrived";
                 let failure = Failure::new(DELIVERY_UNKNOWN, words);
@@ -79,6 +81,7 @@ impl Engine {
                     self.answered(session, request, None);
                 }
                 self.pending.retain(|(of, _), _| of != session);
+                self.fetches.retain(|attempt, _| attempt.session != *session);
                 self.live.remove(session);
                 self.report(session, report, None, Some(Means::Closed(session.clone())), now);
                 self.effects.push(Effect::Stop(session.clone()));
