@@ -297,9 +297,9 @@ fn over_tls_a_certificate_of_ones_own_is_trusted_when_it_is_named() {
     let listed = support::ended(elsewhere(owner, &["sessions", "--tls-ca", certificate]));
     assert!(listed.status.success(), "{}", stderr(&listed));
     assert!(String::from_utf8_lossy(&listed.stdout).contains(&demo[..8]));
-    let mut send = elsewhere(owner, &["send", &demo, "say: sealed", "--json"]);
-    send.env("FARHELM_TLS_CA", certificate);
-    let sent = support::ended(send);
+    let mut sending = elsewhere(owner, &["send", &demo, "say: sealed", "--json"]);
+    sending.env("FARHELM_TLS_CA", certificate);
+    let sent = support::ended(sending);
     let told: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
     assert_eq!(told["type"], "message_delivered", "{}", stderr(&sent));
 }

@@ -105,16 +105,15 @@ async fn fetch_all(
         }
         let path = folder.join(id);
         // What an id names never changes.
-        let size_bytes = match tokio::fs::metadata(&path).await {
-            Ok(found) => found.len(),
-            Err(_) => {
-                let unfinished = folder.join(format!("{UNFINISHED}{number}-{id}"));
-                let got = fetch(dialer, attachment, &unfinished, &path).await;
-                if got.is_err() {
-                    let _ = tokio::fs::remove_file(&unfinished).await;
-                }
-                got?
+        let size_bytes = if let Ok(found) = tokio::fs::metadata(&path).await {
+            found.len()
+        } else {
+            let unfinished = folder.join(format!("{UNFINISHED}{number}-{id}"));
+            let got = fetch(dialer, attachment, &unfinished, &path).await;
+            if got.is_err() {
+                let _ = tokio::fs::remove_file(&unfinished).await;
             }
+            got?
         };
         files.push(File { name: attachment.name.clone(), path, size_bytes });
     }

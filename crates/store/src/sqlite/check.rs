@@ -27,7 +27,7 @@ pub enum Soundness {
     Sound,
     /// Not looked at: the file is larger than was asked for.
     TooLarge,
-    /// Something is wrong, in SQLite's words.
+    /// Something is wrong, in the words of `SQLite`.
     Damaged(String),
 }
 
