@@ -93,16 +93,13 @@ impl View {
             return more;
         }
         let Some((draft, begun)) = Draft::begin(delta) else { return String::new() };
-        match self.draft.take() {
-            Some(earlier) => {
-                self.draft = Some(draft.below(&earlier));
-                format!("\n{begun}")
-            }
-            None => {
-                self.draft = Some(draft);
-                begun
-            }
-        }
+        let earlier = self.draft.take();
+        let (draft, begun) = match &earlier {
+            Some(earlier) => (draft.below(earlier), format!("\n{begun}")),
+            None => (draft, begun),
+        };
+        self.draft = Some(draft);
+        begun
     }
 
     /// Words that were cut off stay on their line.
