@@ -35,7 +35,7 @@ use domain::{
     ChoiceId, Content, MessageId, ModelId, PromptId, RequestId, RunId, Sequence, Timestamp,
 };
 
-use crate::{Driver, Lookup, Order, Output};
+use crate::{Driver, File, Lookup, Order, Output};
 use record::Record;
 pub use record::{Line, REMEMBERED_MAX};
 use run::{Run, Turn};
@@ -72,7 +72,13 @@ impl Demo {
         }
     }
 
-    fn deliver(&mut self, send: &Send, attempt: Sequence, now: Timestamp) -> Vec<Output> {
+    fn deliver(
+        &mut self,
+        send: &Send,
+        attempt: Sequence,
+        files: &[File],
+        now: Timestamp,
+    ) -> Vec<Output> {
         let id = send.id.clone();
         let attempt_told = Some(attempt);
         let fail = |failure| {
@@ -85,7 +91,7 @@ impl Demo {
         let Content::Open(text) = &send.text else {
             return fail(Failure::new("send_rejected", "The demo agent cannot read sealed words"));
         };
-        let turn = script::turn(text, &send.attachments);
+        let turn = script::turn(text, files);
         if let Turn::Fail(code) = turn {
             return fail(Failure::new(&code, "The demo agent was told to fail this delivery"));
         }
@@ -244,7 +250,7 @@ impl Driver for Demo {
             return vec![];
         }
         match order {
-            Order::Deliver { send, attempt } => self.deliver(send, *attempt, now),
+            Order::Deliver { send, attempt, files } => self.deliver(send, *attempt, files, now),
             Order::LookUp { id, attempt } => {
                 let has = self.record.has(id, *attempt);
                 let found = if has { Lookup::Found } else { Lookup::Absent };

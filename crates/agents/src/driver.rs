@@ -2,12 +2,25 @@
 //!
 //! Not here: whether an order may be given twice (`proxy`, which gives each one once).
 
+use std::path::PathBuf;
+
 use domain::passing::Delta;
 use domain::session::Report;
 use domain::session::controls::Control;
 use domain::session::delivery::Send;
 use domain::session::prompts::AnswerDetail;
 use domain::{ChoiceId, Content, MessageId, PromptId, RequestId, Sequence, Timestamp};
+
+/// An attachment on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// As the sender called it. Not a path: it may say anything.
+    pub name: String,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// How large it is.
+    pub size_bytes: u64,
+}
 
 /// What the proxy asks of an agent. Each is asked once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +32,8 @@ pub enum Order {
         send: Send,
         /// Which attempt at it.
         attempt: Sequence,
+        /// Its attachments, in their order.
+        files: Vec<File>,
     },
     /// Did the agent get this before the proxy was cut off? Answered by [`Output::LookedUp`].
     LookUp {

@@ -8,4 +8,4 @@
 pub mod demo;
 mod driver;
 
-pub use driver::{Driver, Lookup, Order, Output};
+pub use driver::{Driver, File, Lookup, Order, Output};

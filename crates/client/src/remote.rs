@@ -86,6 +86,8 @@ pub struct Remote<D: Dial> {
     heard: VecDeque<Happening>,
     begun: Instant,
     last_word: Instant,
+    /// Whether a send was unconfirmed at the last heartbeat of this connection.
+    waited_at_heartbeat: bool,
     failures: u32,
     not_before: Instant,
     refused: Option<String>,
@@ -103,6 +105,7 @@ impl<D: Dial> Remote<D> {
             heard: VecDeque::new(),
             begun: now,
             last_word: now,
+            waited_at_heartbeat: false,
             failures: 0,
             not_before: now,
             refused: None,
@@ -155,6 +158,7 @@ impl<D: Dial> Remote<D> {
         self.socket = Some(dialled.map_err(|_| took_long())??);
         // What was said before the hello would be refused; sends are repeated after it.
         self.outgoing.clear();
+        self.waited_at_heartbeat = false;
         self.say(&self.machine.hello());
         self.last_word = Instant::now();
         Ok(())
@@ -212,6 +216,14 @@ impl<D: Dial> Remote<D> {
         let elapsed_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let Some(heartbeat) = self.machine.heartbeat(Timestamp(elapsed_ms)) {
             self.say(&heartbeat);
+            // The relay may have been unable to record what waits since the last heartbeat. Not
+            // at the first: what waited was said a moment ago, after the hello.
+            if self.waited_at_heartbeat {
+                for send in self.machine.again() {
+                    self.say(&send);
+                }
+            }
+            self.waited_at_heartbeat = self.machine.unconfirmed() > 0;
         }
         Ok(())
     }

@@ -17,6 +17,7 @@ pub(crate) struct Finder {
     relay: Option<String>,
     token: Option<String>,
     data: Option<PathBuf>,
+    tls_ca: Option<PathBuf>,
 }
 
 /// A relay, and what to show it.
@@ -26,6 +27,8 @@ pub(crate) struct Found {
     pub(crate) url: String,
     /// The credential.
     pub(crate) token: String,
+    /// Certificates to trust besides the system's.
+    pub(crate) tls_ca: Option<PathBuf>,
 }
 
 impl Finder {
@@ -39,7 +42,8 @@ impl Finder {
             (Some(_), Some(_)) => None,
             (None, _) | (_, None) => Some(folders::data(reach.data.data.as_deref())?),
         };
-        Ok(Self { relay: reach.relay.clone(), token: reach.token.clone(), data })
+        let (relay, token) = (reach.relay.clone(), reach.token.clone());
+        Ok(Self { relay, token, data, tls_ca: reach.tls_ca.clone() })
     }
 
     /// Whether the relay is the one of the data folder.
@@ -60,7 +64,7 @@ impl Finder {
             (None, Some(data)) => owner_token(data)?,
             (None, None) => return Err(tokenless()),
         };
-        Ok(Found { url, token })
+        Ok(Found { url, token, tls_ca: self.tls_ca.clone() })
     }
 
     /// In words, for a relay that does not answer.
@@ -127,7 +131,8 @@ mod tests {
 
     fn finder(relay: Option<&str>, token: Option<&str>, data: &Path) -> Finder {
         let data = DataFolder { data: Some(data.to_path_buf()) };
-        let reach = Reach { relay: relay.map(Into::into), token: token.map(Into::into), data };
+        let (relay, token) = (relay.map(Into::into), token.map(Into::into));
+        let reach = Reach { relay, token, tls_ca: None, data };
         Finder::new(&reach).unwrap()
     }
 

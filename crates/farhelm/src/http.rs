@@ -70,7 +70,7 @@ async fn exchange(
     body: Option<&Value>,
 ) -> Result<Value, HttpFault> {
     let silent = |error: &dyn std::fmt::Display| HttpFault::Silent(error.to_string());
-    let stream = connect::stream(&found.url).await.map_err(HttpFault::Silent)?;
+    let stream = connect::stream(found).await.map_err(HttpFault::Silent)?;
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| silent(&error))?;
     let host = found.url.split_once("://").map_or(found.url.as_str(), |(_, host)| host);

@@ -25,12 +25,14 @@ pub(crate) struct View {
     streams: bool,
     draft: Option<Draft>,
     tools: BTreeMap<String, String>,
+    status: String,
 }
 
 impl View {
-    /// Of this session; `streams` on a terminal.
+    /// Of this session, as it is to be named in commands; `streams` on a terminal.
     pub(crate) fn new(session: &str, streams: bool) -> Self {
-        Self { session: session.to_owned(), streams, draft: None, tools: BTreeMap::new() }
+        let (session, status) = (session.to_owned(), words::HEALTHY.to_owned());
+        Self { session, streams, draft: None, tools: BTreeMap::new(), status }
     }
 
     /// What to print for an event.
@@ -40,9 +42,20 @@ impl View {
         }
         let text = match event.kind.as_str() {
             "tool_call" | "tool_update" => self.on_tool(&event.frame),
+            "session_status" => self.on_status(&event.frame),
             kind => words::of(kind, &event.frame, &self.session),
         };
         if text.is_empty() { text } else { self.end_line() + &text }
+    }
+
+    /// Told when it changes: most events of this kind are about what the agent is busy with.
+    fn on_status(&mut self, frame: &Value) -> String {
+        let status = frame["status"].as_str().unwrap_or(words::HEALTHY);
+        if self.status == status {
+            return String::new();
+        }
+        status.clone_into(&mut self.status);
+        words::status(frame)
     }
 
     /// An update does not repeat what its call is named.
@@ -63,7 +76,7 @@ impl View {
         let draft = self.draft.take();
         match draft {
             // It stands there already.
-            Some(draft) if draft.is_of(message) && draft.says(message) => "\n".to_owned(),
+            Some(draft) if draft.says(message) => "\n".to_owned(),
             Some(_) => format!("\n{whole}"),
             None => whole,
         }
@@ -80,9 +93,13 @@ impl View {
             return more;
         }
         let Some((draft, begun)) = Draft::begin(delta) else { return String::new() };
-        let before = self.end_line();
+        let earlier = self.draft.take();
+        let (draft, begun) = match &earlier {
+            Some(earlier) => (draft.below(earlier), format!("\n{begun}")),
+            None => (draft, begun),
+        };
         self.draft = Some(draft);
-        before + &begun
+        begun
     }
 
     /// Words that were cut off stay on their line.

@@ -267,6 +267,82 @@ fn doctor_says_what_is_wrong_and_what_to_do() {
     assert!(wrong.unwrap()["advice"].as_str().unwrap().contains("farhelm up"), "{told:#}");
 }
 
+#[test]
+fn over_tls_a_certificate_of_ones_own_is_trusted_when_it_is_named() {
+    let place = Place::new();
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let (certificate, key) = (place.path("relay.pem"), place.path("relay.key"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let (certificate, key) = (certificate.to_str().unwrap(), key.to_str().unwrap());
+    let relay = place.serving("relay", &["--tls-cert", certificate, "--tls-key", key]);
+    let url = relay.told["url"].as_str().unwrap();
+    assert!(url.starts_with("https://"), "{url}");
+    let elsewhere = |token: &str, words: &[&str]| {
+        // Nothing of the relay's folder is to be seen, as on another computer.
+        let mut command = place.farhelm(words);
+        command.env("FARHELM_DATA", place.path("elsewhere"));
+        command.env("FARHELM_URL", url).env("FARHELM_TOKEN", token);
+        command
+    };
+    let (owner, machine) = (&relay.told["token"], &relay.told["proxy_token"]);
+    let (owner, machine) = (owner.as_str().unwrap(), machine.as_str().unwrap());
+
+    let stranger = support::ended(elsewhere(owner, &["sessions"]));
+    assert_eq!(stranger.status.code(), Some(1));
+    assert!(stderr(&stranger).contains("--tls-ca"), "{}", stderr(&stranger));
+
+    let _proxy = Lines::of(elsewhere(machine, &["proxy", "--tls-ca", certificate]));
+    let demo = until_there(&place);
+    let listed = support::ended(elsewhere(owner, &["sessions", "--tls-ca", certificate]));
+    assert!(listed.status.success(), "{}", stderr(&listed));
+    assert!(String::from_utf8_lossy(&listed.stdout).contains(&demo[..8]));
+    let mut sending = elsewhere(owner, &["send", &demo, "say: sealed", "--json"]);
+    sending.env("FARHELM_TLS_CA", certificate);
+    let sent = support::ended(sending);
+    let told: serde_json::Value = serde_json::from_slice(&sent.stdout).unwrap();
+    assert_eq!(told["type"], "message_delivered", "{}", stderr(&sent));
+}
+
+#[test]
+fn an_attachment_lies_on_the_machine_before_the_agent_hears_of_it() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let demo = demo(&place);
+    let tail = Lines::of(place.farhelm(&["tail", &demo, "--json"]));
+    let upload = up.post("/v1/uploads?name=notes.txt", "text/plain", "12345");
+    let id = upload["attachment_id"].as_str().unwrap();
+    let message = serde_json::json!({ "content": "see", "attachments": [id] }).to_string();
+    up.post(&format!("/v1/sessions/{demo}/messages"), "application/json", &message);
+
+    tail.until(|event| said(event) == Some("echo: see [notes.txt, 5 bytes]"));
+    let kept = place.data().join("proxy/attachments").join(id);
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), "12345");
+}
+
+#[test]
+fn after_a_crash_of_the_demo_agent_there_is_another_to_try() {
+    let place = Place::new();
+    let _up = place.up(&[]);
+    let old = demo(&place);
+    let tail = Lines::of(place.farhelm(&["tail", &old, "--json"]));
+    place.told(&["send", "demo", "crash"]);
+    tail.until(|event| event["type"] == "session_closed");
+    let begun = std::time::Instant::now();
+    let new = loop {
+        let listed = place.json(&["sessions", "--json"]);
+        let sessions = listed["sessions"].as_array().unwrap().clone();
+        let mut healthy = sessions.iter().filter(|session| session["status"] == "healthy");
+        if let Some(session) = healthy.next() {
+            break session["session_id"].clone();
+        }
+        assert!(begun.elapsed() < support::PATIENCE, "no session comes");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    assert_ne!(new, old);
+    place.told(&["send", "demo", "say: here"]);
+}
+
 /// The id of the only session.
 fn demo(place: &Place) -> String {
     let listed = place.json(&["sessions", "--json"]);

@@ -10,6 +10,8 @@ pub struct ProxyConfig {
     pub relay: String,
     /// A token of role proxy.
     pub token: String,
+    /// A PEM file of certificates to trust besides the system's, for `wss` and `https`.
+    pub tls_ca: Option<PathBuf>,
     /// What people call this machine; `None` asks the system.
     pub machine: Option<String>,
     /// Where the journal and the demo agent's record lie.
@@ -27,6 +29,7 @@ impl fmt::Debug for ProxyConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProxyConfig")
             .field("relay", &self.relay)
+            .field("tls_ca", &self.tls_ca)
             .field("machine", &self.machine)
             .field("data", &self.data)
             .field("has_demo", &self.has_demo)

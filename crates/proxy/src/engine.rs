@@ -6,6 +6,7 @@
 //!
 //! Not here: carrying effects out (`host`), the socket (`shell`).
 
+mod attachments;
 mod connection;
 mod launches;
 mod live;
@@ -21,9 +22,12 @@ use domain::session::Report;
 use domain::{AgentType, LinkId, MachineLabel, RequestId, SessionId, Timestamp};
 use wire::native::proxy_frames;
 
-use crate::journal::{Book, Means, Opened, Outgoing, Record, Step};
+use crate::journal::{Attempt, Book, Means, Opened, Outgoing, Record, Step};
+use attachments::Fetching;
 use connection::Line;
 use live::Live;
+
+pub use attachments::{Fetch, FetchFault};
 
 /// Frames that may wait for the relay. At the bound the agents' clocks stand still.
 pub const OUTBOX_FRAMES_MAX: usize = 50_000;
@@ -62,6 +66,8 @@ pub enum Effect {
     Start(SessionId, Opened),
     /// Something for a session's agent.
     Order(SessionId, AgentOrder),
+    /// Get these files, then tell [`Engine::on_fetched`].
+    Fetch(Fetch),
     /// A session is over.
     Stop(SessionId),
     /// The connection is of no use any more.
@@ -83,6 +89,8 @@ pub struct Engine {
     /// Requests with the agents, and the type of the frame that carried each.
     pending: BTreeMap<(SessionId, RequestId), orders::Pending>,
     answered: VecDeque<orders::Answered>,
+    /// Files of open sends; no more than those.
+    fetches: BTreeMap<Attempt, Fetching>,
     beats: u64,
     effects: Vec<Effect>,
 }
@@ -105,6 +113,7 @@ impl Engine {
             line: Line::Down,
             pending: BTreeMap::new(),
             answered,
+            fetches: BTreeMap::new(),
             beats: 0,
             effects: vec![],
         }
@@ -120,24 +129,11 @@ impl Engine {
         for (session, opened) in known {
             self.begin(session, opened);
         }
-        let has_standing = self.book.sessions.values().any(|opened| opened.launch.is_none());
-        if self.settings.has_demo && !has_standing {
-            let opened = Opened {
-                agent: agents::demo::AGENT.into(),
-                display_name: Some("Demo".to_owned()),
-                workspace_path: None,
-                window_title: None,
-                model: None,
-                launch: None,
-            };
-            let session = self.new_session();
-            self.persist(Record::Opened(session.clone(), opened.clone()));
-            self.begin(session, opened);
-        }
+        self.stand_in();
         let open: Vec<_> = self.book.inbox.open().map(|(a, step, _)| (a.clone(), step)).collect();
         for (attempt, step) in open {
             match step {
-                Step::Received => self.attempt(&attempt),
+                Step::Received => self.advance(&attempt.session),
                 Step::Attempting => {
                     let order =
                         AgentOrder::LookUp { id: attempt.id.clone(), attempt: attempt.number };
@@ -156,6 +152,26 @@ impl Engine {
     /// What the journal adds up to.
     pub fn book(&self) -> &Book {
         &self.book
+    }
+
+    /// Opens a demo session where one is kept and none is. True if one was opened.
+    fn stand_in(&mut self) -> bool {
+        let has_standing = self.book.sessions.values().any(|opened| opened.launch.is_none());
+        if !self.settings.has_demo || has_standing {
+            return false;
+        }
+        let opened = Opened {
+            agent: agents::demo::AGENT.into(),
+            display_name: Some("Demo".to_owned()),
+            workspace_path: None,
+            window_title: None,
+            model: None,
+            launch: None,
+        };
+        let session = self.new_session();
+        self.persist(Record::Opened(session.clone(), opened.clone()));
+        self.begin(session, opened);
+        true
     }
 
     fn begin(&mut self, session: SessionId, opened: Opened) {

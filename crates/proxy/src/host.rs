@@ -9,15 +9,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agents::demo::Demo;
-use agents::{Driver, Order as AgentOrder, Output};
+use agents::{Driver, File, Order as AgentOrder, Output};
 use bytes::Bytes;
 use domain::content::Failure;
 use domain::{SessionId, Timestamp};
 
 use crate::Fault;
 use crate::disk::Disk;
-use crate::engine::{Effect, Engine, Ids, Settings};
-use crate::journal::{self, Book, Opened};
+use crate::engine::{Effect, Engine, Fetch, FetchFault, Ids, Settings};
+use crate::journal::{self, Attempt, Book, Opened};
 use crate::records::Records;
 
 /// A journal smaller than this is not worth shortening.
@@ -25,7 +25,7 @@ const JOURNAL_BYTES_MIN: usize = 1 << 20;
 /// A journal is shortened when it has grown to this many times what it says.
 const JOURNAL_GROWTH_MAX: usize = 4;
 
-/// Something that happened to the connection.
+/// Something that happened outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// A socket to the relay is open.
@@ -34,6 +34,8 @@ pub enum Input {
     Text(String),
     /// The socket is gone.
     Disconnected,
+    /// What became of a [`Fetch`].
+    Fetched(Attempt, Result<Vec<File>, FetchFault>),
 }
 
 /// What to do now.
@@ -45,6 +47,8 @@ pub struct Turn {
     pub disconnect: Option<&'static str>,
     /// What the relay complained about.
     pub complaints: Vec<Failure>,
+    /// Files to get, each answered by [`Input::Fetched`].
+    pub fetches: Vec<Fetch>,
 }
 
 /// The proxy without clock and socket.
@@ -58,6 +62,8 @@ pub struct Host<D, R> {
     shortened_bytes: usize,
     /// Bytes at the journal's end that a crash had cut off.
     torn_bytes: usize,
+    /// Files that were wanted before anybody could ask for them.
+    fetches: Vec<Fetch>,
     /// The time it last was: clocks can be set back.
     seen_at: Timestamp,
 }
@@ -82,12 +88,15 @@ impl<D: Disk, R: Records> Host<D, R> {
             journal_bytes: bytes.len(),
             shortened_bytes: 0,
             torn_bytes,
+            fetches: vec![],
             seen_at: now,
         };
         host.shorten()?;
         let effects = host.engine.start(now);
         // Nobody is connected: what would be sent is in the outbox.
-        host.settle(effects, &mut Turn::default(), now)?;
+        let mut turn = Turn::default();
+        host.settle(effects, &mut turn, now)?;
+        host.fetches = turn.fetches;
         Ok(host)
     }
 
@@ -97,13 +106,16 @@ impl<D: Disk, R: Records> Host<D, R> {
         inputs: impl IntoIterator<Item = Input>,
         now: Timestamp,
     ) -> Result<Turn, Fault> {
-        let mut turn = Turn::default();
+        let mut turn = Turn { fetches: std::mem::take(&mut self.fetches), ..Turn::default() };
         let mut effects = vec![];
         for input in inputs {
             match input {
                 Input::Connected => effects.extend(self.engine.on_connected(now)),
                 Input::Text(text) => effects.extend(self.engine.on_text(&text, now)),
                 Input::Disconnected => self.engine.on_disconnected(),
+                Input::Fetched(attempt, outcome) => {
+                    effects.extend(self.engine.on_fetched(&attempt, outcome, now));
+                }
             }
         }
         effects.extend(self.engine.on_tick(now));
@@ -185,6 +197,7 @@ impl<D: Disk, R: Records> Host<D, R> {
                     Effect::Stop(session) => {
                         self.drivers.remove(&session);
                     }
+                    Effect::Fetch(fetch) => turn.fetches.push(fetch),
                     Effect::Disconnect(reason) => turn.disconnect = Some(reason),
                     Effect::Complaint(failure) => turn.complaints.push(failure),
                 }

@@ -10,6 +10,7 @@
 //! Not here: what is known of each agent (`agents`), frames (`wire`), numbering (`link`).
 
 pub mod config;
+pub mod dial;
 pub mod disk;
 pub mod engine;
 mod fault;

@@ -7,7 +7,7 @@
 //! Not here: what is said (`engine`), how the relay is reached (`dial`).
 
 mod backoff;
-mod dial;
+mod fetch;
 mod folder;
 mod worker;
 
@@ -21,20 +21,23 @@ use bytes::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
+use crate::dial::{Dialer, Socket};
 use crate::{Fault, ProxyConfig};
 use backoff::Backoff;
-use dial::{Dialer, Socket};
 use worker::{Event, Worker};
 
 /// Events that may wait for the host. At the bound the socket is not read.
 const EVENTS_MAX: usize = 1_024;
 /// Frames that may wait for the socket. At the bound the host waits, for at most the next bound.
 const FRAMES_MAX: usize = 1_024;
+/// Fetches that may wait. At the bound they are put off.
+const FETCHES_MAX: usize = 256;
 /// A relay that takes nothing for so long is as good as gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a goodbye may take.
@@ -49,10 +52,16 @@ enum End {
 /// Runs a proxy until `shutdown` comes or something breaks that waiting cannot mend. Sessions
 /// come back with the next start, so none is closed here.
 pub async fn run(config: ProxyConfig, shutdown: impl Future<Output = ()>) -> Result<(), Fault> {
-    let dialer = Dialer::new(&config.relay, &config.token)?;
+    let dialer = Dialer::new(&config.relay, &config.token, config.tls_ca.as_deref())?;
+    let dialer = Arc::new(dialer);
     let greeted = Arc::new(AtomicBool::new(false));
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
-    let mut worker = Worker::spawn(&config, inbox, Arc::clone(&greeted))?;
+    let (fetches, asked) = mpsc::channel(FETCHES_MAX);
+    let mut worker = Worker::spawn(&config, inbox, fetches, Arc::clone(&greeted))?;
+    // Ended with this function, whichever way that ends.
+    let mut fetching = JoinSet::new();
+    let folder = fetch::folder(&config.data)?;
+    fetching.spawn(fetch::serve(asked, events.clone(), Arc::clone(&dialer), folder));
     let mut shutdown = pin!(shutdown);
     let mut backoff = Backoff::default();
     let outcome = loop {
@@ -79,6 +88,10 @@ pub async fn run(config: ProxyConfig, shutdown: impl Future<Output = ()>) -> Res
             Err(Fault::Refused { address, status }) => {
                 break Err(Fault::Refused { address, status });
             }
+            // Told once: it is tried again and again, for as long as it takes.
+            Err(fault) if backoff.is_first() => {
+                tracing::warn!(%fault, "the relay cannot be reached; trying again until it can");
+            }
             Err(fault) => tracing::debug!(%fault, "the relay cannot be reached; trying again"),
         }
         let pause = backoff.next();
@@ -89,6 +102,7 @@ pub async fn run(config: ProxyConfig, shutdown: impl Future<Output = ()>) -> Res
             () = tokio::time::sleep(pause) => {}
         }
     };
+    fetching.shutdown().await;
     drop(events);
     let last = worker.ended().await;
     outcome.and(last)

@@ -20,5 +20,5 @@ mod story;
 pub use fault::*;
 pub use ledger::*;
 pub use memory::{Failure, MemoryDisk, MemoryLedger};
-pub use sqlite::{LOCK_FILE_NAME, SqliteLedger};
+pub use sqlite::{Checked, LOCK_FILE_NAME, Soundness, SqliteLedger, check};
 pub use vault::*;

@@ -9,6 +9,7 @@
 //!
 //! Not here: the memory backend, what the bytes mean (`pack` knows their frame only).
 
+mod check;
 mod erase;
 mod fold;
 mod journal;
@@ -36,6 +37,7 @@ use crate::{
     Append, AppendRefused, Epoch, Fault, Lease, Ledger, Reader, Retention, Snapshot, Vault,
 };
 
+pub use self::check::{Checked, Soundness, check};
 pub use self::lock::LOCK_FILE_NAME;
 
 /// `maintain` folds a tail of this size. Small, so that opening and folding stay short.

@@ -4,11 +4,11 @@
 
 use std::collections::VecDeque;
 
-use domain::content::Attachment;
 use domain::passing::Voice;
 use domain::session::status::Health;
 
 use super::run::{Step, StepKind, Turn};
+use crate::File;
 
 /// Between two words of `say`.
 pub const WORD_PAUSE_MS: u64 = 20;
@@ -20,7 +20,7 @@ const TOOL_PAUSE_MS: u64 = 100;
 pub const SLOW_WORDS_MAX: u64 = 10_000;
 
 /// What this message leads to.
-pub(super) fn turn(text: &str, attachments: &[Attachment]) -> Turn {
+pub(super) fn turn(text: &str, files: &[File]) -> Turn {
     let trimmed = text.trim();
     match trimmed {
         "crash" => return Turn::Play(steps([now(StepKind::Crash)])),
@@ -28,13 +28,13 @@ pub(super) fn turn(text: &str, attachments: &[Attachment]) -> Turn {
         "recover" => return health(Health::Healthy, "recovered"),
         _ => {}
     }
-    let Some((verb, rest)) = trimmed.split_once(':') else { return echo(text, attachments) };
+    let Some((verb, rest)) = trimmed.split_once(':') else { return echo(text, files) };
     let rest = rest.trim();
     match verb {
         "say" => Turn::Play(say(rest, WORD_PAUSE_MS)),
         "slow" => match rest.parse::<u64>() {
             Ok(many) => Turn::Play(say(&count(many), SLOW_PAUSE_MS)),
-            Err(_) => echo(text, attachments),
+            Err(_) => echo(text, files),
         },
         "ask" => Turn::Play(steps([
             now(StepKind::Activity("waiting_for_user", "Waiting for you")),
@@ -55,7 +55,7 @@ pub(super) fn turn(text: &str, attachments: &[Attachment]) -> Turn {
             Turn::Play(steps)
         }
         "fail" => Turn::Fail(if rest.is_empty() { "send_injection_failed" } else { rest }.into()),
-        _ => echo(text, attachments),
+        _ => echo(text, files),
     }
 }
 
@@ -75,12 +75,13 @@ pub(super) fn after_answer(command: &str, allowed: bool) -> VecDeque<Step> {
     steps
 }
 
-fn echo(text: &str, attachments: &[Attachment]) -> Turn {
-    let names: Vec<_> = attachments.iter().map(|file| file.name.as_str()).collect();
-    let said = if names.is_empty() {
+fn echo(text: &str, files: &[File]) -> Turn {
+    let file = |file: &File| format!("{}, {} bytes", file.name, file.size_bytes);
+    let files: Vec<_> = files.iter().map(file).collect();
+    let said = if files.is_empty() {
         format!("echo: {text}")
     } else {
-        format!("echo: {text} [{}]", names.join(", "))
+        format!("echo: {text} [{}]", files.join("; "))
     };
     Turn::Play(steps([now(StepKind::Word(Voice::Text, said)), now(StepKind::EndMessage)]))
 }

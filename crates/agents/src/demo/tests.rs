@@ -1,6 +1,6 @@
 //! Each behaviour, with the time as an argument.
 
-use domain::content::{Attachment, Message, Part, ToolCall, ToolStatus, ToolUpdate};
+use domain::content::{Message, Part, ToolCall, ToolStatus, ToolUpdate};
 use domain::session::prompts::Prompt;
 
 use super::*;
@@ -171,18 +171,17 @@ fn degrade_and_recover_change_the_health_beyond_the_run() {
 }
 
 #[test]
-fn anything_else_is_echoed_with_the_names_of_its_files() {
+fn anything_else_is_echoed_with_the_names_and_sizes_of_its_files() {
     let mut demo = Demo::new("", None);
     assert_eq!(said(&deliver(&mut demo, "m1", "note: this", 0)), ["echo: note: this"]);
-    let file = Attachment {
-        id: "a".into(),
-        name: "cat.png".to_owned(),
-        kind: "uploaded_file".to_owned(),
-        media_type: None,
+    let file = |name: &str, size_bytes| File {
+        name: name.to_owned(),
+        path: "/somewhere".into(),
+        size_bytes,
     };
-    let send = Send { attachments: vec![file], ..send("m2", "see") };
-    let told = demo.on_order(&Order::Deliver { send, attempt: Sequence(2) }, Timestamp(0));
-    assert_eq!(said(&told), ["echo: see [cat.png]"]);
+    let (send, files) = (send("m2", "see"), vec![file("cat.png", 3), file("dog.txt", 4)]);
+    let told = demo.on_order(&Order::Deliver { send, attempt: Sequence(2), files }, Timestamp(0));
+    assert_eq!(said(&told), ["echo: see [cat.png, 3 bytes; dog.txt, 4 bytes]"]);
 }
 
 #[test]
@@ -346,7 +345,8 @@ fn send(id: &str, text: &str) -> Send {
 }
 
 fn deliver(demo: &mut Demo, id: &str, text: &str, now: u64) -> Vec<Output> {
-    let order = Order::Deliver { send: send(id, text), attempt: Sequence(1) };
+    let (send, files) = (send(id, text), vec![]);
+    let order = Order::Deliver { send, attempt: Sequence(1), files };
     demo.on_order(&order, Timestamp(now))
 }
 

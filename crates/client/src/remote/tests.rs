@@ -76,6 +76,52 @@ async fn a_send_outlives_its_connection_and_is_repeated_on_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_send_that_the_relay_could_not_record_is_repeated_on_the_same_connection() {
+    let (near, mut far) = line().await;
+    let mut remote = Remote::new(Machine::new(Settings::plain("test")), Prepared([near].into()));
+    remote.send("sess", "m1", "hello", "2026-01-01T00:00:00.000Z");
+    let relay = tokio::spawn(async move {
+        let mut heard = vec![];
+        let ack = json!({"type": "connection_ack", "heartbeat_interval_ms": 1000});
+        loop {
+            let frame = hears(&mut far).await;
+            let kind = frame["type"].as_str().unwrap().to_owned();
+            match kind.as_str() {
+                "connection_hello" => says(&mut far, ack.clone()).await,
+                "heartbeat" => says(&mut far, json!({"type": "heartbeat_ack"})).await,
+                _ if !heard.contains(&kind) => {
+                    let trouble = json!({"type": "connection_error", "code": "internal",
+                        "message": "The disk is full", "client_message_id": "m1"});
+                    says(&mut far, trouble).await;
+                }
+                _ => {
+                    let accepted = json!({"type": "message_accepted", "session_id": "sess",
+                        "sequence": 1, "client_message_id": frame["client_message_id"]});
+                    says(&mut far, accepted).await;
+                    return (heard, far);
+                }
+            }
+            heard.push(kind);
+        }
+    });
+
+    loop {
+        match remote.next().await {
+            Heard::Happening(Happening::Event(event)) => {
+                assert_eq!(event.frame["client_message_id"], "m1");
+                break;
+            }
+            Heard::Happening(_) => {}
+            lost @ (Heard::Lost { .. } | Heard::Refused(_)) => panic!("{lost:?}"),
+        }
+    }
+    assert_eq!(remote.machine().unconfirmed(), 0);
+    // Once after the hello, and again only after a whole heartbeat.
+    let (heard, _far) = relay.await.unwrap();
+    assert_eq!(heard, ["connection_hello", "send_message", "heartbeat", "heartbeat"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_relay_that_is_away_is_tried_again_with_growing_pauses() {
     let mut remote = Remote::new(Machine::new(Settings::plain("test")), Prepared([].into()));
     let begun = Instant::now();

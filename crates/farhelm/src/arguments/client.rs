@@ -1,5 +1,7 @@
 //! The commands that talk to a relay and end.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::DataFolder;
@@ -13,6 +15,9 @@ pub(crate) struct Reach {
     /// The token to show [default: owner.token in the data folder]
     #[arg(long, value_name = "TOKEN", env = "FARHELM_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
+    /// Trust these certificates too (PEM): the relay's own, or of whoever signed it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_ca: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) data: DataFolder,
 }

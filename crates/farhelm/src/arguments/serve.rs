@@ -44,6 +44,9 @@ pub(crate) struct Proxy {
     /// A token of role proxy
     #[arg(long, value_name = "TOKEN", env = "FARHELM_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
+    /// Trust these certificates too (PEM): the relay's own, or of whoever signed it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_ca: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) data: DataFolder,
     #[command(flatten)]

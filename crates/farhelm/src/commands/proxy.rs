@@ -17,6 +17,7 @@ pub(super) async fn run(proxy: Proxy) -> Result<ExitCode, Problem> {
     let config = ProxyConfig {
         relay: relay(proxy.relay.as_deref(), &data)?,
         token: token(proxy.token, &data)?,
+        tls_ca: proxy.tls_ca,
         machine: proxy.machine.machine,
         has_demo: !proxy.machine.no_demo,
         workspaces: vec![],

@@ -19,6 +19,12 @@ use crate::{output, sessions};
 /// The largest message that is read from standard input; the relay has its own bound.
 const INPUT_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
+/// The code of a relay that could not record something: its disk is full, or failed.
+const COULD_NOT_RECORD: &str = "internal";
+
+/// A message that is not delivered by then needs a word of explanation.
+const EXPLAINED_AFTER: Duration = Duration::from_secs(2);
+
 /// Sends and waits.
 pub(super) async fn run(send: Send) -> Result<ExitCode, Problem> {
     let finder = Finder::new(&send.reach)?;
@@ -31,10 +37,19 @@ pub(super) async fn run(send: Send) -> Result<ExitCode, Problem> {
     let mut remote = remote(finder)?;
     remote.machine().follow(&session.id, session.last_sequence);
     remote.send(&session.id, &id, &text, &now());
-    let mut wait = Wait { send: &send, id: &id, accepted: false };
+    let mut wait =
+        Wait { send: &send, id: &id, accepted: false, troubled: false, is_explained: false };
+    let patient_until = tokio::time::Instant::now() + EXPLAINED_AFTER;
     let waited = async {
         loop {
-            if let Some(end) = wait.on_heard(remote.next().await) {
+            let heard = tokio::select! {
+                heard = remote.next() => heard,
+                () = tokio::time::sleep_until(patient_until), if !wait.is_explained => {
+                    wait.explain();
+                    continue;
+                }
+            };
+            if let Some(end) = wait.on_heard(heard) {
                 return end;
             }
         }
@@ -53,9 +68,23 @@ struct Wait<'a> {
     send: &'a Send,
     id: &'a str,
     accepted: bool,
+    /// Whether a person knows that the relay has trouble.
+    troubled: bool,
+    /// Whether a person knows why this takes so long.
+    is_explained: bool,
 }
 
 impl Wait<'_> {
+    fn explain(&mut self) {
+        self.is_explained = true;
+        if self.accepted {
+            output::aside(
+                "waiting: the agent is busy, or its machine is away. Ctrl-C ends the waiting, \
+                 not the message",
+            );
+        }
+    }
+
     /// The end, when this is it.
     fn on_heard(&mut self, heard: Heard) -> Option<Result<ExitCode, Problem>> {
         match heard {
@@ -80,6 +109,15 @@ impl Wait<'_> {
 
     fn on_frame(&mut self, frame: &Value) -> Option<Result<ExitCode, Problem>> {
         let kind = frame["type"].as_str().unwrap_or_default();
+        if kind == "connection_error" && frame["code"] == COULD_NOT_RECORD {
+            // The client repeats it by itself.
+            if !self.troubled {
+                self.troubled = true;
+                let words = output::tame(frame["message"].as_str().unwrap_or_default());
+                output::aside(format_args!("the relay has trouble ({words}); trying again"));
+            }
+            return None;
+        }
         if frame["client_message_id"] != *self.id {
             return refusal(kind, frame);
         }

@@ -23,7 +23,10 @@ pub(super) async fn run(tail: Tail) -> Result<ExitCode, Problem> {
     let after = tail.after.unwrap_or_else(|| session.last_sequence.saturating_sub(tail.last));
     let mut remote = remote(finder)?;
     remote.machine().follow(&session.id, after);
-    let view = View::new(&session.id, output::is_terminal());
+    // As it was typed, where that can be typed again without thinking of quotes.
+    let is_plain = tail.session.chars().all(|letter| letter.is_alphanumeric() || letter == '-');
+    let name = if is_plain { &tail.session } else { &session.id };
+    let view = View::new(name, output::is_terminal());
     let mut screen = Screen { session: session.id, is_json: tail.json, view };
     loop {
         let heard = tokio::select! {

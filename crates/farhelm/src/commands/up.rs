@@ -9,7 +9,7 @@ use domain::Role;
 use server::{clock, pairing_link};
 use tokio::sync::{broadcast, oneshot};
 
-use crate::arguments::{Relay, Up};
+use crate::arguments::{Relay, Serve, Up};
 use crate::problem::Problem;
 use crate::serve::{self, Served};
 use crate::stop::Stop;
@@ -26,6 +26,7 @@ pub(super) async fn up(up: Up) -> Result<ExitCode, Problem> {
     let config = ProxyConfig {
         relay: served.local_url.clone(),
         token: served.proxy_token.clone(),
+        tls_ca: None,
         machine: up.machine.machine,
         data: served.data.clone(),
         has_demo: !up.machine.no_demo,
@@ -42,7 +43,7 @@ pub(super) async fn up(up: Up) -> Result<ExitCode, Problem> {
     }
     let mut ended = served.post();
     if ended.is_ok() {
-        greet(&served, !up.machine.no_demo).await;
+        greet(&served, &up.serve, !up.machine.no_demo).await;
         ended = tokio::select! {
             () = stop.asked() => Ok(()),
             ended = &mut machine => Err(Problem::new(match ended {
@@ -70,7 +71,7 @@ pub(super) async fn relay(relay: Relay) -> Result<ExitCode, Problem> {
     let mut served = serve::start(&relay.serve).await?;
     let posted = served.post();
     if posted.is_ok() {
-        greet(&served, false).await;
+        greet(&served, &relay.serve, false).await;
         stop.asked().await;
     }
     tracing::info!("stopping");
@@ -100,7 +101,8 @@ async fn connected(served: &Served, mut live: broadcast::Receiver<relay::hub::Bu
 }
 
 /// Tells a person what there is. Nobody there to read it is no reason to stop.
-async fn greet(served: &Served, has_demo: bool) {
+async fn greet(served: &Served, serve: &Serve, has_demo: bool) {
+    let (farhelm, folder) = (called(), with_folder(serve));
     let mut words =
         format!("Farhelm {} is running at {}\n", env!("CARGO_PKG_VERSION"), served.public_url);
     if let Some(warning) = &served.warning {
@@ -109,11 +111,18 @@ async fn greet(served: &Served, has_demo: bool) {
     match served.auth.offer_code(Role::Operator, clock::now()).await {
         Ok(offered) => {
             let link = pairing_link(&served.public_url, &offered.code);
+            let is_reachable = !serve.listen.ip().is_loopback() || serve.public_url.is_some();
+            let place = if is_reachable { "another device" } else { "this computer" };
             let _ = writeln!(
                 words,
-                "\nOpen this on another device, once, within 5 minutes (`farhelm pair` makes \
-                 more):\n  {link}"
+                "\nA link to come in from {place}, for one use within 5 minutes (`{farhelm} \
+                 pair{folder}` makes more):\n  {link}"
             );
+            if !is_reachable {
+                words.push_str(
+                    "Other devices cannot reach it yet; docs/reach.md tells how they can.\n",
+                );
+            }
             if output::is_terminal()
                 && let Some(code) = qr::draw(&link)
             {
@@ -122,11 +131,24 @@ async fn greet(served: &Served, has_demo: bool) {
         }
         Err(fault) => tracing::warn!(%fault, "no pairing code could be made"),
     }
-    words.push_str(if has_demo {
-        "\nTry, in another terminal:\n  farhelm sessions\n  farhelm tail demo\n  farhelm send \
-         demo \"say: hello there\"\n\nCtrl-C stops it.\n"
-    } else {
-        "\nCtrl-C stops it.\n"
-    });
+    if has_demo {
+        let _ = write!(
+            words,
+            "\nTry, in another terminal:\n  {farhelm} sessions{folder}\n  {farhelm} tail \
+             demo{folder}\n  {farhelm} send demo{folder} \"say: hello there\"\n"
+        );
+    }
+    words.push_str("\nCtrl-C stops it.\n");
     let _ = output::raw(&words);
+}
+
+/// How this program was called, which need not be on the path.
+fn called() -> String {
+    let called = std::env::args().next().filter(|called| !called.is_empty());
+    called.unwrap_or_else(|| "farhelm".to_owned())
+}
+
+/// What a command needs to find this relay, when its folder is not the usual one.
+fn with_folder(serve: &Serve) -> String {
+    serve.data.data.as_ref().map_or(String::new(), |data| format!(" --data {}", data.display()))
 }

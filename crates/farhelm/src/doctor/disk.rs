@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags};
+use store::{Checked, Fault, Soundness};
 
 use super::Look;
 use crate::folders;
@@ -13,8 +13,6 @@ use crate::folders;
 const ROOM_BYTES_MIN: u64 = 1024 * 1024 * 1024;
 /// A database that is larger is not read through: that would take long.
 const CHECKED_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
-/// "FARH": marks the file as ours.
-const APPLICATION_ID: i64 = 0x4641_5248;
 
 pub(super) fn look(data: &Path) -> Vec<Look> {
     if !data.is_dir() {
@@ -109,38 +107,38 @@ fn lock(data: &Path) -> Look {
 }
 
 fn database(path: &Path) -> Look {
-    let size_bytes = match path.metadata() {
-        Ok(found) => found.len(),
+    let restore = "restore a backup of it, or move it away to start with an empty one";
+    match path.metadata() {
+        Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Look::note("database", "not there yet");
         }
         Err(error) => return Look::wrong("database", error.to_string(), "look at its rights"),
-    };
-    let restore = "restore a backup of it, or move it away to start with an empty one";
-    match examine(path, size_bytes <= CHECKED_BYTES_MAX) {
-        Ok((APPLICATION_ID, version, told)) if told == "ok" || told.is_empty() => {
-            let checked = if told.is_empty() { "too large to check here" } else { "sound" };
-            let size = size_bytes / (1024 * 1024);
-            Look::ok("database", format!("format {version}, {size} MiB, {checked}"))
+    }
+    match store::check(path, CHECKED_BYTES_MAX) {
+        Ok(Checked { soundness: Soundness::Damaged(told), .. }) => {
+            Look::wrong("database", told, restore)
         }
-        Ok((APPLICATION_ID, _, told)) => Look::wrong("database", told, restore),
-        Ok((_, _, _)) => Look::wrong("database", "it is not a Farhelm database", restore),
-        Err(error) => Look::wrong("database", format!("it cannot be read ({error})"), restore),
+        Ok(Checked { version, size_bytes, soundness }) => {
+            let sound = soundness == Soundness::Sound;
+            let checked = if sound { "sound" } else { "too large to check here" };
+            let size = size(size_bytes);
+            Look::ok("database", format!("format {version}, {size}, {checked}"))
+        }
+        Err(Fault::NotALedger { detail, .. }) => {
+            Look::wrong("database", format!("it is not a Farhelm database ({detail})"), restore)
+        }
+        Err(fault) => Look::wrong("database", format!("it cannot be read ({fault})"), restore),
     }
 }
 
-/// Whose it is, its format, and what its check says.
-fn examine(path: &Path, check: bool) -> rusqlite::Result<(i64, u32, String)> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
-    let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    let told = if check {
-        connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?
+fn size(bytes: u64) -> String {
+    const MIB: u64 = 1024 * 1024;
+    if bytes < MIB {
+        format!("{} KiB", bytes.div_ceil(1024))
     } else {
-        String::new()
-    };
-    Ok((application, version, told))
+        format!("{} MiB", bytes / MIB)
+    }
 }
 
 #[cfg(test)]

@@ -84,7 +84,8 @@ async fn token(found: &Found) -> Look {
     match http::ask_at(found, Method::GET, "/v1/sessions", None).await {
         Ok(answer) => {
             let count = answer["sessions"].as_array().map_or(0, Vec::len);
-            Look::ok("token", format!("accepted; {count} sessions"))
+            let sessions = if count == 1 { "session" } else { "sessions" };
+            Look::ok("token", format!("accepted; {count} {sessions}"))
         }
         Err(HttpFault::Refused { message, .. } | HttpFault::Silent(message)) => {
             let advice = "make one with: farhelm token create, where the relay runs";

@@ -5,14 +5,14 @@ use serde_json::Value;
 use super::words;
 use crate::output::tame;
 
-/// One part of a message that is being written.
+/// A message that is being written, at its last part.
 #[derive(Debug)]
 pub(super) struct Draft {
     message: String,
     part: u64,
-    is_text: bool,
     /// How far it is shown, in UTF-16 units.
     units: usize,
+    /// The message as it stands on the screen, earlier parts and all.
     shown: String,
 }
 
@@ -22,11 +22,12 @@ impl Draft {
         let message = delta["message_id"].as_str()?.to_owned();
         let is_text = delta["kind"] != "thinking";
         let part = delta["part"].as_u64().unwrap_or_default();
-        let mut draft = Self { message, part, is_text, units: 0, shown: String::new() };
+        let mut draft = Self { message, part, units: 0, shown: String::new() };
         let lead = if is_text { "assistant: " } else { words::THINKING };
         // Joined in the middle: what came before will be in the finished message.
         draft.units = usize::try_from(delta["offset"].as_u64()?).ok()?;
         let gap = if draft.units > 0 { "… " } else { "" };
+        draft.shown = format!("{lead}{gap}");
         let more = draft.go_on(delta)?;
         (!more.is_empty()).then(|| (draft, format!("{lead}{gap}{more}")))
     }
@@ -51,15 +52,18 @@ impl Draft {
         Some(fresh)
     }
 
-    /// Whether it became this message.
-    pub(super) fn is_of(&self, message: &Value) -> bool {
-        message["message_id"] == *self.message
+    /// It stands below an earlier part of the same message.
+    pub(super) fn below(mut self, earlier: &Self) -> Self {
+        if earlier.message == self.message {
+            self.shown = format!("{}\n{}", earlier.shown, self.shown);
+        }
+        self
     }
 
-    /// Whether all that a person would see of the message is on the screen.
+    /// Whether it became this message, and all that a person would see of it is on the screen.
     pub(super) fn says(&self, message: &Value) -> bool {
-        let alone = message["parts"].as_array().is_none_or(|parts| parts.len() <= 1);
-        self.is_text && alone && message["content"].as_str().map(tame) == Some(self.shown.clone())
+        let whole = words::message(message);
+        message["message_id"] == *self.message && whole.strip_suffix('\n') == Some(&self.shown)
     }
 }
 

@@ -76,3 +76,28 @@ fn an_update_of_a_tool_call_is_shown_under_its_name() {
     let update = json!({"tool_call_id": "t1", "status": "completed", "output": "done"});
     assert_eq!(view.on_event(&event("tool_update", update)), "* Bash [completed]\n    | done\n");
 }
+
+#[test]
+fn a_message_of_several_parts_streams_in_place_and_is_not_repeated() {
+    let mut view = View::new("s1", true);
+    let thought = json!({"message_id": "m", "part": 0, "kind": "thinking", "offset": 0,
+        "content": "hm"});
+    let word = json!({"message_id": "m", "part": 1, "kind": "text", "offset": 0, "content": "ok"});
+    assert_eq!(view.on_delta(&thought), "(thinking) hm");
+    assert_eq!(view.on_delta(&word), "\nassistant: ok");
+    let parts = json!([{"kind": "thinking", "text": "hm"}, {"kind": "text", "text": "ok"}]);
+    let message = json!({"message_id": "m", "role": "assistant", "content": "ok", "parts": parts});
+    assert_eq!(view.on_event(&event("message_event", json!({"message": message}))), "\n");
+}
+
+#[test]
+fn a_status_is_told_when_it_changes() {
+    let mut view = View::new("s1", false);
+    let mut told = |status: &str, reason: Option<&str>| {
+        view.on_event(&event("session_status", json!({"status": status, "reason": reason})))
+    };
+    assert_eq!(told("healthy", None), "");
+    assert_eq!(told("degraded", Some("slow")), "- degraded: slow\n");
+    assert_eq!(told("degraded", None), "");
+    assert_eq!(told("healthy", None), "- healthy\n");
+}

@@ -8,6 +8,8 @@ use crate::output::tame;
 
 /// What an agent thinks is told apart from what it says.
 pub(super) const THINKING: &str = "(thinking) ";
+/// The status of a session that nothing is wrong with.
+pub(super) const HEALTHY: &str = "healthy";
 /// Lines of a tool's output that are shown; the rest is counted.
 const OUTPUT_LINES_MAX: usize = 20;
 /// Characters of a tool's input that are shown.
@@ -29,10 +31,6 @@ pub(super) fn of(kind: &str, frame: &Value, session: &str) -> String {
         }
         "session_down" => format!("- disconnected ({})\n", text("reason")),
         "session_closed" => format!("- closed ({})\n", text("reason")),
-        "session_status" => match frame["status"].as_str() {
-            Some("healthy") | None => String::new(),
-            Some(status) => format!("- {} {}\n", tame(status), text("reason")).replace(" \n", "\n"),
-        },
         "session_renamed" => format!("- renamed: {}\n", text("title")),
         "permission_prompt" => prompt(frame, session),
         "permission_prompt_resolved" => {
@@ -46,6 +44,14 @@ pub(super) fn of(kind: &str, frame: &Value, session: &str) -> String {
         "plan" => plan(frame),
         "notice" => format!("- {}: {}\n", text("kind"), text("text")),
         _ => String::new(),
+    }
+}
+
+/// How a session is now.
+pub(super) fn status(frame: &Value) -> String {
+    match (word(frame, "status"), word(frame, "reason")) {
+        (status, reason) if reason.is_empty() => format!("- {status}\n"),
+        (status, reason) => format!("- {status}: {reason}\n"),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The real binary in a folder of its own, ended by its id whatever happens.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -115,6 +115,28 @@ pub(crate) struct Up {
     pub(crate) told: Value,
 }
 
+impl Up {
+    /// Posts something as the owner, over plain HTTP, and takes the JSON that comes back.
+    pub(crate) fn post(&self, path: &str, media_type: &str, body: &str) -> Value {
+        let (host, token) = (self.told["url"].as_str().unwrap(), &self.told["token"]);
+        let (host, token) = (host.strip_prefix("http://").unwrap(), token.as_str().unwrap());
+        let mut stream = std::net::TcpStream::connect(host).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: {media_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 2"), "{answer}");
+        serde_json::from_str(body).unwrap()
+    }
+}
+
 /// Lines of a process that goes on.
 pub(crate) struct Lines {
     pub(crate) running: Running,
@@ -152,7 +174,8 @@ impl Lines {
     }
 }
 
-fn ended(mut command: Command) -> Output {
+/// Runs a command to its end.
+pub(crate) fn ended(mut command: Command) -> Output {
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = rustix::process::Pid::from_child(&child);
     let (done, is_done) = channel::<()>();

@@ -112,11 +112,16 @@ impl Engine {
                 }
             }
         }
+        self.fetch_again(now);
         self.take()
     }
 
     /// When to call [`Engine::on_tick`] next.
     pub fn deadline(&self) -> Option<Timestamp> {
+        [self.line_deadline(), self.fetch_due()].into_iter().flatten().min()
+    }
+
+    fn line_deadline(&self) -> Option<Timestamp> {
         match &self.line {
             Line::Down => None,
             Line::Greeting { since } => Some(since.plus_ms(ACK_TIMEOUT_MS)),

@@ -77,7 +77,7 @@ impl Engine {
         }
         let (session, number) = (attempt.session.clone(), attempt.number);
         self.persist(Record::Received { session, attempt: number, send });
-        self.attempt(attempt);
+        self.advance(&attempt.session);
     }
 
     /// Gives a received send to its agent: on disk first, because from here on it may have it.
@@ -88,7 +88,8 @@ impl Engine {
 
     pub(super) fn inject(&mut self, attempt: &Attempt) {
         let Some(send) = self.book.inbox.send(attempt).cloned() else { return };
-        let order = AgentOrder::Deliver { send, attempt: attempt.number };
+        let files = self.take_files(attempt);
+        let order = AgentOrder::Deliver { send, attempt: attempt.number, files };
         self.effects.push(Effect::Order(attempt.session.clone(), order));
     }
 
@@ -100,6 +101,7 @@ impl Engine {
         run: Option<domain::RunId>,
         now: Timestamp,
     ) {
+        self.fetches.remove(attempt);
         let (id, number) = (attempt.id.clone(), Some(attempt.number));
         let report = match failure.clone() {
             None => Report::SendDelivered { id, attempt: number, run },

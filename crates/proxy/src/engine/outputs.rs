@@ -4,6 +4,7 @@ use agents::{Lookup, Output};
 use domain::content::Failure;
 use domain::session::Report;
 use domain::session::delivery::DELIVERY_UNKNOWN;
+use domain::session::status::CloseReason;
 use domain::{MessageId, Sequence, SessionId, Timestamp};
 use wire::native::proxy_frames;
 
@@ -47,7 +48,9 @@ impl Engine {
         }
         match found {
             Lookup::Found => self.settle(attempt, None, None, now),
-            Lookup::Absent => self.inject(attempt),
+            Lookup::Absent if self.has_files(attempt) => self.inject(attempt),
+            // Given to the agent when its files are here again.
+            Lookup::Absent => {}
             Lookup::Unknown => {
                 let words = "The machine stopped while it was being delivered; it may have arrived";
                 let failure = Failure::new(DELIVERY_UNKNOWN, words);
@@ -73,14 +76,20 @@ impl Engine {
                 let command = self.answered(session, request, failure.as_ref());
                 self.report(session, report, command, None, now);
             }
-            Report::Closed { request, .. } => {
+            Report::Closed { reason, request } => {
                 if let Some(request) = request {
                     self.answered(session, request, None);
                 }
                 self.pending.retain(|(of, _), _| of != session);
+                self.fetches.retain(|attempt, _| attempt.session != *session);
                 self.live.remove(session);
                 self.report(session, report, None, Some(Means::Closed(session.clone())), now);
                 self.effects.push(Effect::Stop(session.clone()));
+                // A demo session that crashed makes room for the next. One that a person closed
+                // stays closed until the next start.
+                if *reason != CloseReason::UserRequested && self.stand_in() {
+                    self.send_snapshot(false);
+                }
             }
             Report::Status { .. }
             | Report::Message { .. }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use domain::content::Attachment;
 use domain::session::controls::Control;
 use domain::session::delivery::Send;
 use domain::session::{Order, Report};
@@ -156,15 +157,26 @@ fn a_launch_outside_of_the_allowed_folders_fails() {
 }
 
 #[test]
-fn after_a_crash_of_the_demo_agent_the_next_start_brings_a_new_one() {
+fn after_a_crash_of_the_demo_agent_there_is_a_new_session_at_once() {
     let mut world = World::new();
     world.connect();
     let old = world.demo();
-    world.offer(&deliver(&old, "m1", "crash", 5)).unwrap();
+    let (session, order) = deliver(&old, "m1", "crash", 5);
+    let order = proxy_frames::encode_order(&session, &order, false, Timestamp(world.now));
+    let turn = world.handle([text(&order)]).unwrap();
     assert_eq!(world.of("session_closed")[0]["reason"], "target_closed");
-    assert!(world.host().sessions().is_empty());
+    let new = world.demo();
+    assert_ne!(new, old);
+    let told: Vec<Value> =
+        turn.frames.iter().map(|frame| serde_json::from_slice(frame).unwrap()).collect();
+    let closed_at = told.iter().position(|frame| frame["type"] == "session_closed").unwrap();
+    let named = &told[closed_at + 1];
+    assert_eq!(named["type"], "proxy_session_snapshot");
+    assert_eq!(named_in(named), [new.to_string()]);
+    world.offer(&deliver(&new, "m2", "hello", 1)).unwrap();
+    assert_eq!(world.results("m2"), ["delivered"]);
     world.crash(Crash::KeepsAll);
-    assert_ne!(world.demo(), old);
+    assert_eq!(world.demo(), new);
     // The relay may not know yet that the old one is over: it is named until it does.
     let first = world.connect();
     assert_eq!(named_in(&first[0]).len(), 2);
@@ -387,6 +399,90 @@ fn a_number_that_the_relay_has_heard_is_not_given_again() {
 
 const LAUNCH: &str = r#"{"type":"launch_session","protocol_version":1,"request_id":"l1","agent_type":"demo","workspace_path":"/tmp/kite"}"#;
 
+#[test]
+fn a_send_waits_for_its_attachments_and_those_behind_it_wait_with_it() {
+    let mut world = World::new();
+    world.connect();
+    let demo = world.demo();
+    let turn = world.offered(&with_file(&demo, "m1", "see", 5));
+    let [Fetch { attempt, files }] = &turn.fetches[..] else { panic!("{turn:?}") };
+    assert_eq!(files[0].name, "cat.png");
+    world.offer(&deliver(&demo, "m2", "say: later", 6)).unwrap();
+    assert_eq!((world.received("m1"), world.received("m2")), (0, 0));
+
+    let fetched = Input::Fetched(attempt.clone(), Ok(vec![file()]));
+    world.handle([fetched.clone()]).unwrap();
+    assert_eq!(
+        (world.results("m1"), world.results("m2")),
+        (vec!["delivered".to_owned()], vec!["delivered".to_owned()])
+    );
+    assert_eq!(world.of("proxy_message")[0]["message"]["content"], "echo: see [cat.png, 3 bytes]");
+    // Told twice, given once.
+    world.handle([fetched]).unwrap();
+    assert_eq!(world.received("m1"), 1);
+}
+
+#[test]
+fn attachments_that_cannot_be_had_now_are_asked_for_again_and_again() {
+    let mut world = World::new();
+    world.connect();
+    let turn = world.offered(&with_file(&world.demo(), "m1", "see", 5));
+    let attempt = turn.fetches[0].attempt.clone();
+    let mut waits_ms = vec![];
+    for _ in 0..9 {
+        world.handle([Input::Fetched(attempt.clone(), Err(FetchFault::Away))]).unwrap();
+        let begun_ms = world.now;
+        while world.pass(100).fetches.is_empty() {
+            assert!(world.now - begun_ms < 60_000, "never asked again");
+            world.say(r#"{"type":"heartbeat_ack","protocol_version":1}"#).unwrap();
+        }
+        waits_ms.push(world.now - begun_ms);
+    }
+    assert_eq!(waits_ms, [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
+    assert_eq!(world.received("m1"), 0);
+    world.handle([Input::Fetched(attempt, Ok(vec![file()]))]).unwrap();
+    assert_eq!(world.results("m1"), ["delivered"]);
+}
+
+#[test]
+fn a_send_whose_attachment_is_unknown_fails_and_lets_the_next_one_by() {
+    let mut world = World::new();
+    world.connect();
+    let demo = world.demo();
+    let turn = world.offered(&with_file(&demo, "m1", "see", 5));
+    world.offer(&deliver(&demo, "m2", "say: later", 6)).unwrap();
+    let failure = Failure::new("attachment_unknown", "gone");
+    let attempt = turn.fetches[0].attempt.clone();
+    world.handle([Input::Fetched(attempt, Err(FetchFault::Failed(failure)))]).unwrap();
+    assert_eq!(world.results("m1"), ["failed"]);
+    assert_eq!(world.of("proxy_send_result")[0]["error"]["code"], "attachment_unknown");
+    assert_eq!((world.received("m1"), world.received("m2")), (0, 1));
+}
+
+#[test]
+fn wherever_it_crashes_a_send_with_attachments_reaches_the_agent_once() {
+    for crash in CRASHES {
+        for step in 0..20 {
+            let mut world = World::new();
+            world.connect();
+            let order = with_file(&world.demo(), "m1", "see", 5);
+            world.disk.fail_at(step);
+            let crashed = world.deliver_with_files(&order).is_err();
+            if crashed {
+                world.crash(crash);
+                world.connect();
+                world.deliver_with_files(&order).unwrap();
+            }
+            assert_eq!(world.received("m1"), 1, "{crash:?} at {step}");
+            assert!(world.results("m1").iter().all(|r| r == "delivered"), "{crash:?} at {step}");
+            if !crashed {
+                assert!(step >= 3, "only {step} steps could crash");
+                break;
+            }
+        }
+    }
+}
+
 /// Sends one message and crashes at the step `k` for every `k`, then checks what came of it.
 fn crash_everywhere(crash: Crash, text: &str, check: impl Fn(&World, u64)) -> u64 {
     for step in 0..100 {
@@ -426,6 +522,22 @@ fn deliver(session: &SessionId, id: &str, text: &str, attempt: u64) -> Addressed
     (session.clone(), Order::Deliver { send, attempt: Sequence(attempt) })
 }
 
+fn with_file(session: &SessionId, id: &str, text: &str, attempt: u64) -> Addressed {
+    let (session, order) = deliver(session, id, text, attempt);
+    let Order::Deliver { mut send, attempt } = order else { panic!("a delivery") };
+    send.attachments.push(Attachment {
+        id: "upl_1".into(),
+        name: "cat.png".to_owned(),
+        kind: "uploaded_file".to_owned(),
+        media_type: None,
+    });
+    (session, Order::Deliver { send, attempt })
+}
+
+fn file() -> File {
+    File { name: "cat.png".to_owned(), path: "/attic/upl_1".into(), size_bytes: 3 }
+}
+
 fn control(session: &SessionId, request: &str, control: Control) -> Addressed {
     (session.clone(), Order::Control { request: RequestId::from(request), control })
 }
@@ -445,6 +557,8 @@ struct World {
     received: u64,
     roots: Vec<String>,
     heard: BTreeMap<u64, Value>,
+    /// Files that were asked for in this life.
+    wanted: Vec<Fetch>,
 }
 
 impl World {
@@ -458,6 +572,7 @@ impl World {
             received: 0,
             roots: vec![],
             heard: BTreeMap::new(),
+            wanted: vec![],
         };
         world.open();
         world
@@ -482,6 +597,7 @@ impl World {
     fn crash(&mut self, crash: Crash) {
         self.host = None;
         self.disk.crash(crash);
+        self.wanted.clear();
         self.now += 1_000;
         self.open();
     }
@@ -497,6 +613,7 @@ impl World {
     fn handle<const N: usize>(&mut self, inputs: [Input; N]) -> Result<Turn, Fault> {
         let now = Timestamp(self.now);
         let turn = self.host.as_mut().unwrap().handle(inputs, now)?;
+        self.wanted.extend(turn.fetches.iter().cloned());
         for frame in &turn.frames {
             let frame: Value = serde_json::from_slice(frame).unwrap();
             if let Some(number) = frame.get("link_number") {
@@ -529,6 +646,20 @@ impl World {
     fn offer(&mut self, (session, order): &Addressed) -> Result<(), Fault> {
         let frame = proxy_frames::encode_order(session, order, false, Timestamp(self.now));
         self.handle([text(&frame)]).map(drop)
+    }
+
+    fn offered(&mut self, (session, order): &Addressed) -> Turn {
+        let frame = proxy_frames::encode_order(session, order, false, Timestamp(self.now));
+        self.handle([text(&frame)]).unwrap()
+    }
+
+    /// Offers, and gets every file that was asked for.
+    fn deliver_with_files(&mut self, addressed: &Addressed) -> Result<(), Fault> {
+        self.offer(addressed)?;
+        for fetch in std::mem::take(&mut self.wanted) {
+            self.handle([Input::Fetched(fetch.attempt, Ok(vec![file()]))])?;
+        }
+        self.idle()
     }
 
     fn ack_everything(&mut self) {

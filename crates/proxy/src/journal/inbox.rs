@@ -75,6 +75,11 @@ impl Inbox {
         self.open.contains_key(attempt)
     }
 
+    /// How far an open attempt is.
+    pub fn step(&self, attempt: &Attempt) -> Option<Step> {
+        self.open.get(attempt).map(|(step, _)| *step)
+    }
+
     /// The send of an open attempt.
     pub fn send(&self, attempt: &Attempt) -> Option<&Send> {
         self.open.get(attempt).map(|(_, send)| send)

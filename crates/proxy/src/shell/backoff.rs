@@ -18,6 +18,11 @@ impl Default for Backoff {
 }
 
 impl Backoff {
+    /// Whether nothing has failed yet.
+    pub(super) fn is_first(&self) -> bool {
+        self.next == FIRST
+    }
+
     /// Between half and all of what is due, so that many proxies do not come together.
     pub(super) fn next(&mut self) -> Duration {
         let due = self.next;

@@ -156,6 +156,7 @@ fn config(relay: String, data: &Path) -> ProxyConfig {
     ProxyConfig {
         relay,
         token: "s3cret-token".to_owned(),
+        tls_ca: None,
         machine: Some("attic".to_owned()),
         data: data.to_owned(),
         has_demo: true,

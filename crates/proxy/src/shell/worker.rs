@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use agents::File;
 use bytes::Bytes;
 use domain::Timestamp;
 use tokio::runtime::Handle;
@@ -12,8 +13,9 @@ use tokio::time::timeout;
 
 use super::folder::{self, Folder};
 use crate::disk::FileDisk;
-use crate::engine::{Ids, Settings};
+use crate::engine::{Fetch, FetchFault, Ids, Settings};
 use crate::host::{Host, Input, Turn};
+use crate::journal::Attempt;
 use crate::records::FileRecords;
 use crate::{Fault, ProxyConfig};
 
@@ -22,11 +24,12 @@ const BATCH_MAX: usize = 256;
 /// The host looks up at least this often, whatever it waits for: wall clocks jump.
 const LOOK_UP: Duration = Duration::from_secs(5);
 
-/// Something that happened to the socket.
+/// Something that happened outside of the thread.
 pub(super) enum Event {
     Connected(mpsc::Sender<Bytes>),
     Text(String),
     Disconnected,
+    Fetched(Attempt, Result<Vec<File>, FetchFault>),
 }
 
 /// A handle to the thread.
@@ -40,6 +43,7 @@ impl Worker {
     pub(super) fn spawn(
         config: &ProxyConfig,
         inbox: mpsc::Receiver<Event>,
+        fetches: mpsc::Sender<Fetch>,
         greeted: Arc<AtomicBool>,
     ) -> Result<Self, Fault> {
         let Folder { journal, records, lock } = folder::open(&config.data)?;
@@ -53,7 +57,7 @@ impl Worker {
         let (tell, ended) = oneshot::channel();
         let handle = Handle::current();
         let work = move || {
-            let outcome = work(host, inbox, &greeted, &handle);
+            let outcome = work(host, inbox, &fetches, &greeted, &handle);
             // Held until the host is gone.
             drop(lock);
             let _ = tell.send(outcome);
@@ -79,11 +83,13 @@ impl Worker {
 fn work(
     mut host: Host<FileDisk, FileRecords>,
     mut inbox: mpsc::Receiver<Event>,
+    fetches: &mpsc::Sender<Fetch>,
     greeted: &AtomicBool,
     handle: &Handle,
 ) -> Result<(), Fault> {
     let mut outgoing: Option<mpsc::Sender<Bytes>> = None;
     let mut events = Vec::with_capacity(BATCH_MAX);
+    let mut put_off = vec![];
     loop {
         let due = host.deadline().map(|at| Duration::from_millis(at.ms_since(now())));
         let wait = due.unwrap_or(LOOK_UP).min(LOOK_UP);
@@ -92,7 +98,7 @@ fn work(
         if heard == Ok(0) {
             return Ok(());
         }
-        let mut inputs = Vec::with_capacity(events.len());
+        let mut inputs = std::mem::take(&mut put_off);
         for event in events.drain(..) {
             inputs.push(match event {
                 Event::Connected(frames) => {
@@ -104,11 +110,20 @@ fn work(
                     outgoing = None;
                     Input::Disconnected
                 }
+                Event::Fetched(attempt, outcome) => Input::Fetched(attempt, outcome),
             });
         }
-        let Turn { frames, disconnect, complaints } = host.handle(inputs, now())?;
+        let Turn { frames, disconnect, complaints, fetches: wanted } =
+            host.handle(inputs, now())?;
         for failure in complaints {
             tracing::warn!(code = %failure.code, message = %failure.message, "the relay complained");
+        }
+        for fetch in wanted {
+            // Never waited for: whoever gets the files may be waiting to say so.
+            if let Err(full) = fetches.try_send(fetch) {
+                let attempt = full.into_inner().attempt;
+                put_off.push(Input::Fetched(attempt, Err(FetchFault::Away)));
+            }
         }
         greeted.fetch_or(host.is_up(), Ordering::Relaxed);
         if let Some(connection) = &outgoing {

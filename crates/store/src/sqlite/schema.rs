@@ -17,13 +17,13 @@ use rusqlite::{Connection, OpenFlags};
 use crate::Fault;
 
 /// Marks the file as ours: "FARH".
-const APPLICATION_ID: i64 = 0x4641_5248;
+pub(super) const APPLICATION_ID: i64 = 0x4641_5248;
 
 /// Of new databases. Small enough that a single event's commit writes little.
 const PAGE_SIZE_BYTES: u32 = 4096;
 
 /// How long a writer waits for the other one (the vault writes beside the ledger).
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How much of the database each kind of connection may keep in memory.
 pub(super) const WRITER_CACHE_KIB: i64 = 32 * 1024;
@@ -153,7 +153,8 @@ pub(super) fn connect(path: &Path, cache_kib: i64) -> Result<Connection, Fault> 
     Ok(connection)
 }
 
-fn check_header(path: &Path, not_ours: &dyn Fn(String) -> Fault) -> Result<bool, Fault> {
+/// Whether there is nothing yet. What is there must begin like a database.
+pub(super) fn check_header(path: &Path, not_ours: &dyn Fn(String) -> Fault) -> Result<bool, Fault> {
     const MAGIC: &[u8] = b"SQLite format 3\0";
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -171,7 +172,7 @@ fn check_header(path: &Path, not_ours: &dyn Fn(String) -> Fault) -> Result<bool,
     Ok(false)
 }
 
-fn read_version(connection: &Connection) -> Result<(i64, u32), Fault> {
+pub(super) fn read_version(connection: &Connection) -> Result<(i64, u32), Fault> {
     let application = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok((application, version))
