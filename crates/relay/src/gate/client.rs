@@ -26,6 +26,8 @@ use crate::routes::Kick;
 
 /// Frames that may wait before they are written.
 const FRAMES_WAITING_MAX: usize = 512;
+/// How long a slow client may keep the others' events in memory; after that it reads the ledger.
+const LIVE_HELD_WITHIN: Duration = Duration::from_secs(1);
 
 /// What a client's gate needs.
 #[derive(Clone)]
@@ -82,7 +84,7 @@ pub async fn serve_client<T: Transport>(
         gate.on_incoming(Incoming::Text(first)).await;
     }
     loop {
-        if !gate.frames.is_empty() && transport.send_all(&mut gate.frames).await.is_err() {
+        if !gate.frames.is_empty() && gate.write(&mut transport).await.is_err() {
             return;
         }
         if let Some((code, reason)) = gate.closing {
@@ -111,6 +113,24 @@ pub async fn serve_client<T: Transport>(
 }
 
 impl Gate {
+    /// Whoever takes its frames slowly lets go of what is live meanwhile: the ring holds a number
+    /// of events, not of bytes.
+    async fn write<T: Transport>(&mut self, transport: &mut T) -> Result<(), ()> {
+        let was_live = {
+            let mut sending = std::pin::pin!(transport.send_all(&mut self.frames));
+            if let Ok(sent) = tokio::time::timeout(LIVE_HELD_WITHIN, sending.as_mut()).await {
+                return sent;
+            }
+            let was_live = self.live.take().is_some();
+            sending.await?;
+            was_live
+        };
+        if was_live {
+            self.on_lag().await;
+        }
+        Ok(())
+    }
+
     async fn on_incoming(&mut self, incoming: Incoming) {
         let text = match incoming {
             Incoming::Text(text) => text,
