@@ -153,7 +153,7 @@ impl Peer {
             match heard.expect("nothing is said").expect("it ended").unwrap() {
                 Message::Text(text) => return serde_json::from_str(&text).unwrap(),
                 Message::Close(why) => panic!("it was closed: {why:?}"),
-                _ => {}
+                Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
             }
         }
     }

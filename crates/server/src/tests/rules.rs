@@ -225,149 +225,141 @@ fn code(frame: &Value) -> String {
     places.iter().find_map(|code| code.as_str()).unwrap_or_else(|| panic!("{frame}")).to_owned()
 }
 
-// spec: native/error_codes.1, native/error_codes.3
-#[tokio::test]
-async fn every_code_of_the_table_occurs_when_it_says() {
-    let fleet = fleet::Policy { launch_timeout_ms: 50, ..fleet::Policy::default() };
-    let session = domain::session::Policy { send_grace_ms: 50 };
-    let whole = Whole::with(Limits::default(), Policies { session, fleet }).await;
-    let mut seen = BTreeSet::new();
-    let answers =
-        ["connection_error", "agent_control_result", "message_failed", "session_launch_failed"];
+/// Answers that carry a code.
+const ANSWERS: [&str; 4] =
+    ["connection_error", "agent_control_result", "message_failed", "session_launch_failed"];
+/// Codes that only machines give.
+const OF_MACHINES: [&str; 11] = [
+    "send_rejected",
+    "send_injection_failed",
+    "selector_failure",
+    "delivery_unknown",
+    "agent_not_active",
+    "model_not_available",
+    "control_not_supported",
+    "config_read_failed",
+    "agent_not_open",
+    "launch_not_supported",
+    "path_not_allowed",
+];
 
-    // Before anybody is there.
-    let mut client = whole.open("/ws", Some(&whole.operator)).await;
-    client.say(json!({"type": "connection_hello", "protocol_version": 2, "peer_role": "browser", "client_name": "t"})).await;
-    seen.insert(code(&client.next().await));
-    let launch = |id: &str| json!({"type": "launch_session", "protocol_version": 1, "request_id": id, "agent_type": "codex"});
+fn launch(id: &str) -> Value {
+    json!({"type": "launch_session", "protocol_version": 1, "request_id": id, "agent_type": "codex"})
+}
+
+fn control(kind: &str, more: Value) -> Value {
+    let mut frame = about(kind, more);
+    frame["request_id"] = json!(format!("r-{kind}"));
+    frame
+}
+
+async fn asked(client: &mut Peer, frame: Value) -> String {
+    client.say(frame).await;
+    code(&client.hear_any(&ANSWERS).await)
+}
+
+/// What is said to whom has not come far.
+async fn codes_at_the_door(whole: &Whole) -> BTreeSet<String> {
+    let mut newer = whole.open("/ws", Some(&whole.operator)).await;
+    let mut greeting = hello();
+    greeting["protocol_version"] = json!(2);
+    let version = asked(&mut newer, greeting).await;
+    assert_eq!(version, "protocol_version_unsupported");
     let mut stranger = whole.open("/ws", None).await;
     stranger.say(hello()).await;
-    stranger.say(launch("l0")).await;
-    let told = stranger.hear("session_launch_failed").await;
-    assert_eq!(code(&told), "unauthorized");
-    seen.insert(code(&told));
-    let mut client = whole.open("/ws", Some(&whole.operator)).await;
-    let mut greeting = hello();
-    greeting["features"] = json!(["queue", "runs"]);
-    client.say(greeting).await;
-    client.hear("session_snapshot").await;
-    client.say(launch("l1")).await;
-    assert_eq!(code(&client.hear("session_launch_failed").await), "no_proxy_connected");
+    let stranger = asked(&mut stranger, launch("l0")).await;
+    assert_eq!(stranger, "unauthorized");
+    [version, stranger].into()
+}
 
-    let mut proxy = whole.proxy("/ws/proxy").await;
-    client.hear("session_up").await;
-    // Commands that the relay answers by itself.
-    let control = |kind: &str, more: Value| {
-        let mut frame = about(kind, more);
-        frame["request_id"] = json!(format!("r-{kind}"));
-        frame
-    };
+/// What the relay answers by itself, each to its command.
+async fn codes_of_commands(client: &mut Peer) -> BTreeSet<String> {
     let mut unknown = send("m0");
     unknown["session_id"] = json!("nobody");
     let mut large = send("m1");
     large["content"] = json!("x".repeat(100 * 1024 + 1));
     let mut attached = send("m2");
     attached["attachments"] = json!([{"attachment_id": "att_0", "name": "a.txt"}]);
-    proxy.say(prompt("p1", None)).await;
-    client.hear("permission_prompt").await;
+    let answer = |prompt: &str, choice: &str| {
+        control("permission_response", json!({"prompt_id": prompt, "choice_id": choice}))
+    };
+    let mut seen = BTreeSet::new();
     for (frame, expected) in [
         (json!({"type": "no_such", "protocol_version": 1}), "invalid_message"),
         (unknown, "session_unknown"),
         (large, "message_too_large"),
         (attached, "attachment_unknown"),
         (control("history_request", json!({"after_sequence": 1_000_000})), "resume_cursor_invalid"),
-        (
-            control("permission_response", json!({"prompt_id": "p0", "choice_id": "yes"})),
-            "prompt_not_found",
-        ),
-        (
-            control("permission_response", json!({"prompt_id": "p1", "choice_id": "maybe"})),
-            "invalid_choice",
-        ),
+        (answer("p0", "yes"), "prompt_not_found"),
+        (answer("p1", "maybe"), "invalid_choice"),
         (control("queue_discard", json!({"client_message_id": "m9"})), "message_not_queued"),
         (launch("l2"), "launch_timeout"),
     ] {
-        client.say(frame.clone()).await;
-        let told = client.hear_any(&answers).await;
-        assert_eq!(code(&told), expected, "{frame}: {told}");
+        assert_eq!(asked(client, frame.clone()).await, expected, "{frame}");
         seen.insert(expected.to_owned());
     }
-    // A person takes a waiting message back.
-    proxy.say(about("run_started", json!({"run_id": "u1"}))).await;
-    client.hear("run_started").await;
+    seen
+}
+
+/// What happens while the machine is away and the disk fails.
+async fn codes_of_trouble(whole: &Whole, client: &mut Peer) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    whole.disk.fail_next(Failure::BeforeCommit);
+    seen.insert(asked(client, send("lost")).await);
+    assert!(seen.contains("internal"), "{seen:?}");
+    seen.insert(asked(client, control("agent_interrupt", json!({}))).await);
+    assert!(seen.contains("no_proxy_connected"), "{seen:?}");
     client.say(send("waiting")).await;
     client.hear("message_accepted").await;
-    client.say(control("queue_discard", json!({"client_message_id": "waiting"}))).await;
-    let told = client.hear_any(&answers).await;
-    assert_eq!(code(&told), "discarded", "{told}");
-    seen.insert(code(&told));
-    proxy.say(about("run_ended", json!({"run_id": "u1", "outcome": "completed"}))).await;
-    client.hear("run_ended").await;
-    // Codes of machines reach the client as they are, also those that nobody knows.
-    let from_machines = [
-        "send_rejected",
-        "send_injection_failed",
-        "selector_failure",
-        "delivery_unknown",
-        "session_not_connected",
-        "agent_not_active",
-        "model_not_available",
-        "control_not_supported",
-        "config_read_failed",
-        "agent_not_open",
-        "launch_not_supported",
-        "path_not_allowed",
-        "of_my_own",
-    ];
-    for (number, word) in from_machines.iter().enumerate() {
-        let id = format!("f{number}");
-        client.say(send(&id)).await;
-        client.hear("message_accepted").await;
-        proxy
-            .say(about(
-                "proxy_send_result",
-                json!({"client_message_id": id, "result": "failed",
-            "error": {"code": word, "message": "so"}}),
-            ))
-            .await;
-        let told = client
-            .until(|it| it["type"] == "message_failed" && it["client_message_id"] == id.as_str())
-            .await;
-        assert_eq!(code(&told), *word);
-        seen.insert((*word).to_owned());
-    }
-    // The disk fails.
-    whole.disk.fail_next(Failure::BeforeCommit);
-    client.say(send("lost")).await;
-    let told = client.hear_any(&answers).await;
-    assert_eq!(code(&told), "internal");
-    seen.insert("internal".to_owned());
-    // The machine leaves.
-    drop(proxy);
-    client.hear("session_down").await;
-    client.say(control("agent_interrupt", json!({}))).await;
-    let told = client.hear_any(&answers).await;
-    assert_eq!(code(&told), "no_proxy_connected");
-    seen.insert(code(&told));
-    client.say(send("late")).await;
-    let told = client
-        .until(|it| it["type"] == "message_failed" && it["client_message_id"] == "late")
-        .await;
-    assert_eq!(code(&told), "session_not_connected");
-    // The store cannot read the session.
+    let discard = control("queue_discard", json!({"client_message_id": "waiting"}));
+    seen.insert(asked(client, discard).await);
+    assert!(seen.contains("discarded"), "{seen:?}");
+    seen.insert(asked(client, send("late")).await);
+    assert!(seen.contains("session_not_connected"), "{seen:?}");
     whole.disk.damage(&"sess_1".into());
-    client.say(control("history_request", json!({"after_sequence": 0}))).await;
-    let told = client.hear_any(&answers).await;
-    assert_eq!(code(&told), "history_not_available");
-    seen.insert(code(&told));
-    // And the client says too much.
+    seen.insert(asked(client, control("history_request", json!({"after_sequence": 0}))).await);
+    assert!(seen.contains("history_not_available"), "{seen:?}");
     for number in 0..31 {
         client.say(send(&format!("x{number}"))).await;
     }
-    let told = client.until(|it| it["code"] == "rate_limited").await;
-    seen.insert(code(&told));
+    seen.insert(code(&client.until(|it| it["code"] == "rate_limited").await));
+    seen
+}
 
-    seen.remove("of_my_own");
+// spec: native/error_codes.1, native/error_codes.3
+#[tokio::test]
+async fn every_code_of_the_table_occurs_when_it_says() {
+    let fleet = fleet::Policy { launch_timeout_ms: 50, ..fleet::Policy::default() };
+    let session = domain::session::Policy { send_grace_ms: 2_000 };
+    let whole = Whole::with(Limits::default(), Policies { session, fleet }).await;
+    let mut seen = codes_at_the_door(&whole).await;
+    let mut client = whole.open("/ws", Some(&whole.operator)).await;
+    let mut greeting = hello();
+    greeting["features"] = json!(["queue"]);
+    client.say(greeting).await;
+    client.hear("session_snapshot").await;
+    assert_eq!(asked(&mut client, launch("l1")).await, "no_proxy_connected");
+    let mut proxy = whole.proxy("/ws/proxy").await;
+    client.hear("session_up").await;
+    proxy.say(prompt("p1", None)).await;
+    client.hear("permission_prompt").await;
+    seen.extend(codes_of_commands(&mut client).await);
+
+    // A machine's code reaches the client as it is, also one that nobody knows.
+    for (number, word) in OF_MACHINES.iter().chain(&["of_my_own"]).enumerate() {
+        let id = format!("f{number}");
+        client.say(send(&id)).await;
+        let error = json!({"code": word, "message": "so"});
+        proxy.hear("send_message").await;
+        let failed = json!({"client_message_id": id, "result": "failed", "error": error});
+        proxy.say(about("proxy_send_result", failed)).await;
+        assert_eq!(code(&client.hear("message_failed").await), *word);
+    }
+    drop(proxy);
+    client.hear("session_down").await;
+    seen.extend(codes_of_trouble(&whole, &mut client).await);
+
+    seen.extend(OF_MACHINES.map(str::to_owned));
     // It takes half a minute, and is shown where time is an argument: `domain`'s controls.
     seen.insert("control_timeout".to_owned());
     assert_eq!(seen, table());
