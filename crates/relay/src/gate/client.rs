@@ -26,6 +26,8 @@ use crate::routes::Kick;
 
 /// Frames that may wait before they are written.
 const FRAMES_WAITING_MAX: usize = 512;
+/// Their bytes: the live events that go beyond are the last that are taken before writing.
+const FRAMES_WAITING_BYTES_MAX: usize = 1 << 20;
 /// How long a slow client may keep the others' events in memory; after that it reads the ledger.
 const LIVE_HELD_WITHIN: Duration = Duration::from_secs(1);
 
@@ -166,8 +168,9 @@ impl Gate {
 
     /// Takes everything that waits in the ring, up to a bound, to be written together.
     async fn on_live(&mut self, first: Result<Burst, RecvError>) {
-        let mut next = Some(first);
+        let (mut next, mut bytes) = (Some(first), 0);
         while let Some(taken) = next.take() {
+            let before = self.frames.len();
             match taken {
                 Ok(burst) => self.show(&burst).await,
                 Err(RecvError::Lagged(_)) => self.on_lag().await,
@@ -175,7 +178,8 @@ impl Gate {
                     return self.close(close::GOING_DOWN, "the relay is going down");
                 }
             }
-            if self.frames.len() >= FRAMES_WAITING_MAX {
+            bytes += self.frames.iter().skip(before).map(Bytes::len).sum::<usize>();
+            if self.frames.len() >= FRAMES_WAITING_MAX || bytes >= FRAMES_WAITING_BYTES_MAX {
                 return;
             }
             next = match self.live.as_mut().map(broadcast::Receiver::try_recv) {
