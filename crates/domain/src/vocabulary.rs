@@ -148,10 +148,10 @@ impl Timestamp {
 pub struct Sequence(pub u64);
 
 impl Sequence {
-    /// The number after this one.
+    /// The number after this one. Saturates: a peer may send an absurd cursor.
     #[must_use]
     pub fn next(self) -> Self {
-        Self(self.0 + 1)
+        Self(self.0.saturating_add(1))
     }
 }
 

@@ -38,6 +38,9 @@ const WRITE_BUFFER_BYTES: usize = 16 * 1024;
 const SEND_WITHIN: Duration = Duration::from_secs(30);
 /// The bytes before a frame's payload, at most.
 const FRAME_HEADER_BYTES_MAX: usize = 10;
+/// Frames are copied together up to this; what is larger is written from where it lies, which
+/// all watchers share. So a peer that takes nothing costs no copy of what waits for it.
+const TOGETHER_BYTES_MAX: usize = 64 * 1024;
 /// How long, and how much, a closing peer may still talk.
 const LINGER_WITHIN: Duration = Duration::from_secs(1);
 const LINGER_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -91,15 +94,11 @@ impl Transport for Socket {
         if self.ending.is_some() {
             return Err(());
         }
-        let together = framed(frames);
-        frames.clear();
         let Self { frames: sink, leash, closing, .. } = self;
         let write = async {
             // Whatever the library has to say for itself (a pong) goes first and goes whole.
             sink.flush().await?;
-            let stream = sink.get_mut();
-            stream.write_all(&together).await?;
-            stream.flush().await?;
+            write_frames(sink.get_mut(), frames).await?;
             Ok::<_, Error>(())
         };
         let written = tokio::select! {
@@ -209,26 +208,41 @@ fn judge(error: &Error) -> Result<Incoming, (u16, &'static str)> {
 
 /// Text frames as a server sends them, one behind the other. They are UTF-8 already and need not
 /// be looked at again for each watcher.
-fn framed(frames: &[Bytes]) -> Vec<u8> {
-    const FINAL_TEXT: u8 = 0x81;
+async fn write_frames(stream: &mut Stream, frames: &mut Vec<Bytes>) -> std::io::Result<()> {
     let size: usize = frames.iter().map(|frame| frame.len() + FRAME_HEADER_BYTES_MAX).sum();
-    let mut bytes = Vec::with_capacity(size);
-    for frame in frames {
-        bytes.push(FINAL_TEXT);
-        match (u8::try_from(frame.len()), u16::try_from(frame.len())) {
-            (Ok(length @ 0..=125), _) => bytes.push(length),
-            (_, Ok(length)) => {
-                bytes.push(126);
-                bytes.extend_from_slice(&length.to_be_bytes());
-            }
-            (_, Err(_)) => {
-                bytes.push(127);
-                bytes.extend_from_slice(&(frame.len() as u64).to_be_bytes());
-            }
+    let mut together = Vec::with_capacity(size.min(TOGETHER_BYTES_MAX));
+    for frame in frames.drain(..) {
+        if together.len() + FRAME_HEADER_BYTES_MAX + frame.len() > TOGETHER_BYTES_MAX {
+            stream.write_all(&together).await?;
+            together.clear();
         }
-        bytes.extend_from_slice(frame);
+        put_header(&mut together, frame.len());
+        if together.len() + frame.len() > TOGETHER_BYTES_MAX {
+            stream.write_all(&together).await?;
+            together.clear();
+            stream.write_all(&frame).await?;
+        } else {
+            together.extend_from_slice(&frame);
+        }
     }
-    bytes
+    stream.write_all(&together).await?;
+    stream.flush().await
+}
+
+fn put_header(bytes: &mut Vec<u8>, length: usize) {
+    const FINAL_TEXT: u8 = 0x81;
+    bytes.push(FINAL_TEXT);
+    match (u8::try_from(length), u16::try_from(length)) {
+        (Ok(length @ 0..=125), _) => bytes.push(length),
+        (_, Ok(length)) => {
+            bytes.push(126);
+            bytes.extend_from_slice(&length.to_be_bytes());
+        }
+        (_, Err(_)) => {
+            bytes.push(127);
+            bytes.extend_from_slice(&(length as u64).to_be_bytes());
+        }
+    }
 }
 
 fn socket_config(max_frame_bytes: usize) -> WebSocketConfig {

@@ -8,6 +8,7 @@ mod credentials;
 mod http;
 mod listening;
 mod pairing;
+mod rules;
 mod small_relay;
 mod sockets;
 mod uploads;

@@ -36,6 +36,7 @@ async fn says(far: &mut Line, frame: Value) {
     far.send(Message::text(frame.to_string())).await.unwrap();
 }
 
+// spec: native/send_message.1, native/send_message.2
 #[tokio::test(start_paused = true)]
 async fn a_send_outlives_its_connection_and_is_repeated_on_the_next() {
     let ((near_1, mut far_1), (near_2, mut far_2)) = (line().await, line().await);

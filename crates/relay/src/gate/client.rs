@@ -26,6 +26,10 @@ use crate::routes::Kick;
 
 /// Frames that may wait before they are written.
 const FRAMES_WAITING_MAX: usize = 512;
+/// Their bytes: the live events that go beyond are the last that are taken before writing.
+const FRAMES_WAITING_BYTES_MAX: usize = 1 << 20;
+/// How long a slow client may keep the others' events in memory; after that it reads the ledger.
+const LIVE_HELD_WITHIN: Duration = Duration::from_secs(1);
 
 /// What a client's gate needs.
 #[derive(Clone)]
@@ -82,7 +86,7 @@ pub async fn serve_client<T: Transport>(
         gate.on_incoming(Incoming::Text(first)).await;
     }
     loop {
-        if !gate.frames.is_empty() && transport.send_all(&mut gate.frames).await.is_err() {
+        if !gate.frames.is_empty() && gate.write(&mut transport).await.is_err() {
             return;
         }
         if let Some((code, reason)) = gate.closing {
@@ -111,6 +115,24 @@ pub async fn serve_client<T: Transport>(
 }
 
 impl Gate {
+    /// Whoever takes its frames slowly lets go of what is live meanwhile: the ring holds a number
+    /// of events, not of bytes.
+    async fn write<T: Transport>(&mut self, transport: &mut T) -> Result<(), ()> {
+        let was_live = {
+            let mut sending = std::pin::pin!(transport.send_all(&mut self.frames));
+            if let Ok(sent) = tokio::time::timeout(LIVE_HELD_WITHIN, sending.as_mut()).await {
+                return sent;
+            }
+            let was_live = self.live.take().is_some();
+            sending.await?;
+            was_live
+        };
+        if was_live {
+            self.on_lag().await;
+        }
+        Ok(())
+    }
+
     async fn on_incoming(&mut self, incoming: Incoming) {
         let text = match incoming {
             Incoming::Text(text) => text,
@@ -146,8 +168,9 @@ impl Gate {
 
     /// Takes everything that waits in the ring, up to a bound, to be written together.
     async fn on_live(&mut self, first: Result<Burst, RecvError>) {
-        let mut next = Some(first);
+        let (mut next, mut bytes) = (Some(first), 0);
         while let Some(taken) = next.take() {
+            let before = self.frames.len();
             match taken {
                 Ok(burst) => self.show(&burst).await,
                 Err(RecvError::Lagged(_)) => self.on_lag().await,
@@ -155,7 +178,8 @@ impl Gate {
                     return self.close(close::GOING_DOWN, "the relay is going down");
                 }
             }
-            if self.frames.len() >= FRAMES_WAITING_MAX {
+            bytes += self.frames.iter().skip(before).map(Bytes::len).sum::<usize>();
+            if self.frames.len() >= FRAMES_WAITING_MAX || bytes >= FRAMES_WAITING_BYTES_MAX {
                 return;
             }
             next = match self.live.as_mut().map(broadcast::Receiver::try_recv) {

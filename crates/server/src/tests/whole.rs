@@ -19,22 +19,28 @@ use wire::native::Limits;
 use super::client::Ask;
 use crate::{Auth, Behind, Config, Issued, RandomIds, Running, Shelf, SystemClock};
 
-const SOON: Duration = Duration::from_secs(5);
+pub(super) const SOON: Duration = Duration::from_secs(5);
 
-struct Whole {
-    running: Running,
-    operator: Issued,
-    owner: Issued,
-    proxy: Issued,
+pub(super) struct Whole {
+    pub(super) running: Running,
+    pub(super) disk: MemoryDisk,
+    pub(super) operator: Issued,
+    pub(super) owner: Issued,
+    pub(super) proxy: Issued,
     _folder: tempfile::TempDir,
 }
 
-struct Peer(WebSocketStream<MaybeTlsStream<TcpStream>>);
+pub(super) struct Peer(pub(super) WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Whole {
-    async fn new(limits: Limits) -> Self {
+    pub(super) async fn new(limits: Limits) -> Self {
+        Self::with(limits, Policies::default()).await
+    }
+
+    pub(super) async fn with(limits: Limits, policies: Policies) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = MemoryDisk::new().open().unwrap();
+        let disk = MemoryDisk::new();
+        let ledger = disk.open().unwrap();
         let auth = Auth::open(ledger.vault().unwrap()).unwrap();
         let shelf = Shelf::open(&folder.path().join("uploads"), &auth).await.unwrap();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -52,7 +58,7 @@ impl Whole {
             uploads: Arc::new(shelf.clone()),
             tasks: <_>::default(),
         };
-        let relay = Relay::start(books.unwrap(), ports, Policies::default(), metrics).await;
+        let relay = Relay::start(books.unwrap(), ports, policies, metrics).await;
         let inside = Behind::new(relay.unwrap(), Throttles::new(Rates::default()), limits);
         let listen = "127.0.0.1:0".parse().unwrap();
         let bound = crate::bind(Config { listen, ..Config::default() }).await.unwrap();
@@ -60,16 +66,16 @@ impl Whole {
         let make =
             async |role| auth.create(CredentialKind::Token, role, "x", Timestamp(1)).await.unwrap();
         let (operator, owner) = (make(Role::Operator).await, make(Role::Owner).await);
-        Self { running, operator, owner, proxy: make(Role::Proxy).await, _folder: folder }
+        Self { running, disk, operator, owner, proxy: make(Role::Proxy).await, _folder: folder }
     }
 
-    async fn open(&self, path: &str, who: Option<&Issued>) -> Peer {
+    pub(super) async fn open(&self, path: &str, who: Option<&Issued>) -> Peer {
         let token = who.map(|who| format!("?token={}", who.token)).unwrap_or_default();
         let address = format!("ws://{}{path}{token}", self.running.address());
         Peer(connect_async(address).await.unwrap().0)
     }
 
-    async fn proxy(&self, path: &str) -> Peer {
+    pub(super) async fn proxy(&self, path: &str) -> Peer {
         let mut proxy = self.open(path, Some(&self.proxy)).await;
         proxy
             .say(json!({
@@ -87,30 +93,49 @@ impl Whole {
         proxy
     }
 
-    fn ask(&self, method: &str, path: &str, who: &Issued) -> Ask {
+    pub(super) fn ask(&self, method: &str, path: &str, who: &Issued) -> Ask {
         Ask::new(self.running.address(), method, path).bearer(&who.token)
     }
 }
 
 impl Peer {
-    async fn say(&mut self, frame: Value) {
+    pub(super) async fn say(&mut self, frame: Value) {
         self.0.send(Message::text(frame.to_string())).await.unwrap();
     }
 
-    /// The next frame of this type; others are passed over.
-    async fn hear(&mut self, kind: &str) -> Value {
+    /// The next frame, whatever it is.
+    pub(super) async fn next(&mut self) -> Value {
         loop {
             let heard = tokio::time::timeout(SOON, self.0.next()).await;
-            let heard = heard.unwrap_or_else(|_| panic!("never heard {kind}")).unwrap().unwrap();
-            let Message::Text(text) = heard else { continue };
-            let frame: Value = serde_json::from_str(&text).unwrap();
-            if frame["type"] == kind {
+            let heard = heard.expect("nothing is said").unwrap().unwrap();
+            if let Message::Text(text) = heard {
+                return serde_json::from_str(&text).unwrap();
+            }
+        }
+    }
+
+    /// The next frame that fits; others are passed over.
+    pub(super) async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let frame = self.next().await;
+            if fits(&frame) {
                 return frame;
             }
         }
     }
 
-    async fn close_code(&mut self) -> u16 {
+    /// The next frame of this type.
+    pub(super) async fn hear(&mut self, kind: &str) -> Value {
+        let heard = tokio::time::timeout(SOON, self.until(|frame| frame["type"] == kind)).await;
+        heard.unwrap_or_else(|_| panic!("never heard {kind}"))
+    }
+
+    /// The next frame of one of these types.
+    pub(super) async fn hear_any(&mut self, kinds: &[&str]) -> Value {
+        self.until(|frame| frame["type"].as_str().is_some_and(|kind| kinds.contains(&kind))).await
+    }
+
+    pub(super) async fn close_code(&mut self) -> u16 {
         loop {
             match tokio::time::timeout(SOON, self.0.next()).await.expect("not closed") {
                 Some(Ok(Message::Close(Some(frame)))) => return frame.code.into(),
@@ -121,7 +146,7 @@ impl Peer {
     }
 }
 
-fn hello() -> Value {
+pub(super) fn hello() -> Value {
     json!({
         "type": "connection_hello", "protocol_version": 1, "peer_role": "browser", "client_name": "t",
     })
