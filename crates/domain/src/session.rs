@@ -12,6 +12,7 @@ pub mod config;
 pub mod controls;
 mod decide;
 pub mod delivery;
+pub mod forgotten;
 pub mod prompts;
 pub mod queue;
 pub mod runs;

@@ -53,11 +53,11 @@ fn killed_at_any_moment_nothing_is_lost_and_nothing_happens_twice() {
     }
 
     people.iter().for_each(clients::Person::fall_silent);
-    let seen: Vec<_> = people.into_iter().map(|person| person.finish(&runtime)).collect();
+    let views: Vec<_> = people.into_iter().map(|person| person.finish(&runtime)).collect();
     let ledger = fleet.end_and_read(&session);
     let received = fleet.received(&session);
-    verdict::check(&ledger, &received, &seen);
-    let sends: usize = seen.iter().map(|seen| seen.sent.len()).sum();
+    verdict::check(&ledger, &received, &views);
+    let sends: usize = views.iter().map(|view| view.sent.len()).sum();
     say(&format!("{times} kills, {sends} sends, {} events: all well", ledger.len()));
 }
 

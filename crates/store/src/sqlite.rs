@@ -98,6 +98,7 @@ impl SqliteLedger {
             _lock: lock,
         };
         ledger.reopen()?;
+        let _ = schema::make_log_room(path);
         schema::sync_folder(folder)?;
         Ok(ledger)
     }

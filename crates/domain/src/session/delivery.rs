@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use super::forgotten::Forgotten;
 use crate::content::{Attachment, Digest, Failure};
 use crate::{Content, LinkId, MessageId, Refusal, RunId, Sequence, Timestamp};
 
@@ -127,8 +128,9 @@ pub struct Sends {
     settled: BTreeMap<MessageId, Told>,
     /// The same, oldest first.
     settled_order: VecDeque<MessageId>,
-    /// Whether older ones were forgotten.
-    forgot: bool,
+    /// The older ones, as far as they can be told.
+    #[serde(default)]
+    forgotten: Forgotten,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -156,7 +158,7 @@ impl Sends {
 
     /// Whether an id that [`Sends::told`] does not know may still be in the ledger.
     pub fn may_have_forgotten(&self, id: &MessageId) -> bool {
-        self.forgot && self.told(id).is_none()
+        self.told(id).is_none() && self.forgotten.may_hold(id)
     }
 
     /// How a send stands, if it is remembered here.
@@ -259,11 +261,11 @@ impl Sends {
         self.open.remove(id);
         self.settled.insert(id.clone(), Told { id: id.clone(), state, sequence, at });
         self.settled_order.push_back(id.clone());
-        if self.settled_order.len() > SETTLED_REMEMBERED_MAX {
-            if let Some(oldest) = self.settled_order.pop_front() {
-                self.settled.remove(&oldest);
-            }
-            self.forgot = true;
+        if self.settled_order.len() > SETTLED_REMEMBERED_MAX
+            && let Some(oldest) = self.settled_order.pop_front()
+        {
+            self.settled.remove(&oldest);
+            self.forgotten.add(&oldest);
         }
     }
 }

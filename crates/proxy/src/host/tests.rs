@@ -121,7 +121,7 @@ fn wherever_it_crashes_a_launch_brings_one_session() {
     }
 }
 
-// spec: native/proxy_launch_behavior.3
+// spec: native/proxy_launch_behavior.2
 #[test]
 fn an_agent_without_a_driver_cannot_be_launched() {
     let mut world = World::new();
@@ -144,7 +144,7 @@ fn the_demo_session_is_the_same_after_a_restart_and_nobody_is_told_that_it_close
     assert!(world.of("session_closed").is_empty());
 }
 
-// spec: native/proxy_launch_behavior.4
+// spec: native/proxy_launch_behavior.3
 #[test]
 fn a_launch_outside_of_the_allowed_folders_fails() {
     let mut world = World { roots: vec!["/home/ada".to_owned()], ..World::new() };

@@ -6,8 +6,8 @@
 //! Not here: what the tables mean (`journal`, `fold`, `reader`, `vault`).
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -28,6 +28,9 @@ pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much of the database each kind of connection may keep in memory.
 pub(super) const WRITER_CACHE_KIB: i64 = 32 * 1024;
 pub(super) const READER_CACHE_KIB: i64 = 4 * 1024;
+
+/// The stretch of the log that is written in advance.
+const LOG_ROOM_BYTES: u64 = 4 * 1024 * 1024;
 
 const BACKUP_STEP_PAGES: i32 = 1024;
 
@@ -153,6 +156,21 @@ pub(super) fn connect(path: &Path, cache_kib: i64) -> Result<Connection, Fault> 
     Ok(connection)
 }
 
+/// Writes the log's first stretch in advance, so that commits overwrite blocks that are there
+/// instead of growing the file: syncing a grown file costs about twice as much. What follows the
+/// last commit in a log is never read. Only before the first commit: nobody else may be writing.
+/// Without the room everything works, only slower.
+pub(super) fn make_log_room(path: &Path) -> io::Result<()> {
+    let mut log = OpenOptions::new().append(true).open(with_suffix(path, "-wal"))?;
+    let there = log.metadata()?.len();
+    let missing = usize::try_from(LOG_ROOM_BYTES.saturating_sub(there)).unwrap_or_default();
+    if missing > 0 {
+        log.write_all(&vec![0; missing])?;
+        log.sync_all()?;
+    }
+    Ok(())
+}
+
 /// Whether there is nothing yet. What is there must begin like a database.
 pub(super) fn check_header(path: &Path, not_ours: &dyn Fn(String) -> Fault) -> Result<bool, Fault> {
     const MAGIC: &[u8] = b"SQLite format 3\0";
@@ -162,7 +180,7 @@ pub(super) fn check_header(path: &Path, not_ours: &dyn Fn(String) -> Fault) -> R
         Err(error) => return Err(error.into()),
     };
     let mut header = Vec::new();
-    file.by_ref().take(100).read_to_end(&mut header)?;
+    Read::by_ref(&mut file).take(100).read_to_end(&mut header)?;
     if header.is_empty() {
         return Ok(true);
     }
