@@ -14,8 +14,6 @@ pub enum Sabotage {
         /// One in so many.
         one_in: u64,
     },
-    /// Commits are reported before they happen: the last one is lost in a crash.
-    AnswersEarly,
 }
 
 /// A ledger that lies about its commits.
@@ -23,23 +21,16 @@ pub(crate) struct Saboteur {
     ledger: MemoryLedger,
     sabotage: Sabotage,
     commits: u64,
-    promised: Vec<Append>,
 }
 
 impl Saboteur {
     pub(crate) fn new(ledger: MemoryLedger, sabotage: Sabotage) -> Self {
-        Self { ledger, sabotage, commits: 0, promised: vec![] }
-    }
-
-    fn keep_promises(&mut self) -> Result<(), Fault> {
-        let promised = std::mem::take(&mut self.promised);
-        self.ledger.commit(&promised).map(drop)
+        Self { ledger, sabotage, commits: 0 }
     }
 }
 
 impl Ledger for Saboteur {
     fn acquire(&mut self, stream: &SessionId, owner: &str) -> Result<Lease, Fault> {
-        self.keep_promises()?;
         self.ledger.acquire(stream, owner)
     }
 
@@ -50,11 +41,6 @@ impl Ledger for Saboteur {
                 Ok(group.iter().map(|_| Ok(())).collect())
             }
             Sabotage::None | Sabotage::DropsCommits { .. } => self.ledger.commit(group),
-            Sabotage::AnswersEarly => {
-                self.keep_promises()?;
-                self.promised = group.to_vec();
-                Ok(group.iter().map(|_| Ok(())).collect())
-            }
         }
     }
 
