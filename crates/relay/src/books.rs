@@ -4,7 +4,7 @@
 //! are threads, because a commit waits for the disk; in a simulation they are tasks.
 //!
 //! The queues are unbounded by type and bounded by use: an owner has at most
-//! [`crate::owner::APPENDS_IN_FLIGHT_MAX`] appends waiting, a connection a few reads.
+//! `APPENDS_IN_FLIGHT_MAX` appends waiting, a connection a few reads.
 //!
 //! Not here: what is in an append (`owner`), how it gets to disk (`store`).
 

@@ -168,7 +168,7 @@ impl Gate {
 
     /// Takes everything that waits in the ring, up to a bound, to be written together.
     async fn on_live(&mut self, first: Result<Burst, RecvError>) {
-        let (mut next, mut bytes) = (Some(first), 0);
+        let (mut next, mut bytes, mut waited) = (Some(first), 0, false);
         while let Some(taken) = next.take() {
             let before = self.frames.len();
             match taken {
@@ -182,11 +182,22 @@ impl Gate {
             if self.frames.len() >= FRAMES_WAITING_MAX || bytes >= FRAMES_WAITING_BYTES_MAX {
                 return;
             }
-            next = match self.live.as_mut().map(broadcast::Receiver::try_recv) {
-                Some(Ok(burst)) => Some(Ok(burst)),
-                Some(Err(TryRecvError::Lagged(missed))) => Some(Err(RecvError::Lagged(missed))),
-                Some(Err(TryRecvError::Empty | TryRecvError::Closed)) | None => None,
-            };
+            next = self.waiting_burst();
+            if next.is_none() && !waited {
+                // One commit serves many sessions: their owners are about to publish as well, and
+                // one write can take all of it.
+                waited = true;
+                tokio::task::yield_now().await;
+                next = self.waiting_burst();
+            }
+        }
+    }
+
+    fn waiting_burst(&mut self) -> Option<Result<Burst, RecvError>> {
+        match self.live.as_mut()?.try_recv() {
+            Ok(burst) => Some(Ok(burst)),
+            Err(TryRecvError::Lagged(missed)) => Some(Err(RecvError::Lagged(missed))),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
     }
 
