@@ -74,10 +74,10 @@ fn an_event_of_a_later_version_is_refused_in_words() {
 
 fn kind(event: &Value) -> String {
     let (concern, what) = event.as_object().unwrap().iter().next().unwrap();
-    let what = match what {
-        Value::String(name) => name.clone(),
-        Value::Object(fields) if concern != "config" => fields.keys().next().unwrap().clone(),
-        _ => return concern.clone(),
-    };
+    if concern == "config" {
+        return concern.clone();
+    }
+    let named = what.as_str().map(str::to_owned);
+    let what = named.or_else(|| what.as_object()?.keys().next().cloned()).unwrap();
     format!("{concern}.{what}")
 }
