@@ -94,8 +94,9 @@ impl Fleet {
 
     /// Ends both, and reads the ledger from the file.
     pub(crate) fn end_and_read(&mut self, session: &str) -> Vec<Recorded> {
-        self.kill_proxy();
+        // The relay first: it would still record that its proxy went away.
         self.kill_relay();
+        self.kill_proxy();
         let ledger = store::SqliteLedger::open(&self.path("data").join("ledger.db")).unwrap();
         let mut reader = ledger.reader().unwrap();
         let session: SessionId = session.into();
