@@ -31,11 +31,9 @@ use domain::session::controls::Control;
 use domain::session::delivery::Send;
 use domain::session::runs::Outcome;
 use domain::session::status::{Activity, CloseReason, Health};
-use domain::{
-    ChoiceId, Content, MessageId, ModelId, PromptId, RequestId, RunId, Sequence, Timestamp,
-};
+use domain::{ChoiceId, Content, ModelId, PromptId, RequestId, Sequence, Timestamp};
 
-use crate::{Driver, File, Lookup, Order, Output};
+use crate::{Driver, File, Input, Lookup, Order, Output, run_id};
 use record::Record;
 pub use record::{Line, REMEMBERED_MAX};
 use run::{Run, Turn};
@@ -242,7 +240,7 @@ impl Demo {
 impl Driver for Demo {
     fn start(&mut self, now: Timestamp) -> Vec<Output> {
         let config = Output::Report(Report::Config(self.config(now)));
-        vec![config, status(self.health, "idle", "Idle", now)]
+        vec![config, status(self.health, "idle", "Idle", now), Output::Ready]
     }
 
     fn on_order(&mut self, order: &Order, now: Timestamp) -> Vec<Output> {
@@ -260,7 +258,13 @@ impl Driver for Demo {
                 self.answer(request, prompt, choice.as_ref(), now)
             }
             Order::Control { request, control } => self.control(request, control, now),
+            // There is no program to end.
+            Order::Rest => vec![],
         }
+    }
+
+    fn on_input(&mut self, _input: Input, _now: Timestamp) -> Vec<Output> {
+        vec![]
     }
 
     fn on_deadline(&mut self, now: Timestamp) -> Vec<Output> {
@@ -270,16 +274,10 @@ impl Driver for Demo {
     fn deadline(&self) -> Option<Timestamp> {
         self.run.as_ref()?.next_at()
     }
-}
 
-/// Bytes of a message's id that its run's id repeats: ids on the wire have a bound.
-const RUN_NAME_BYTES_MAX: usize = 64;
-
-/// Derived, so that the same attempt always begins the same run.
-fn run_id(message: &MessageId, attempt: Sequence) -> RunId {
-    let name = message.as_str();
-    let end = (0..=RUN_NAME_BYTES_MAX.min(name.len())).rev().find(|at| name.is_char_boundary(*at));
-    format!("run-{}-{attempt}", &name[..end.unwrap_or(0)]).into()
+    fn is_at_rest(&self) -> bool {
+        false
+    }
 }
 
 fn done(request: &RequestId, failure: Option<Failure>) -> Output {

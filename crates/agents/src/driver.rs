@@ -1,15 +1,23 @@
 //! The one face that every agent shows to the proxy.
 //!
-//! Not here: whether an order may be given twice (`proxy`, which gives each one once).
+//! A driver is pure: it is told what its program printed, what the proxy asks and what time it
+//! is, and answers with what to do. Everything it must know after a crash it remembers in its
+//! notes before it acts.
+//!
+//! Not here: whether an order may be given twice (`proxy`, which gives each one once), processes
+//! and files themselves (`proxy`).
 
 use std::path::PathBuf;
 
+use domain::content::Failure;
 use domain::passing::Delta;
 use domain::session::Report;
 use domain::session::controls::Control;
 use domain::session::delivery::Send;
 use domain::session::prompts::AnswerDetail;
 use domain::{ChoiceId, Content, MessageId, PromptId, RequestId, Sequence, Timestamp};
+
+use crate::Program;
 
 /// An attachment on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +28,24 @@ pub struct File {
     pub path: PathBuf,
     /// How large it is.
     pub size_bytes: u64,
+    /// The picture itself, where it is one and small enough to be handed over as such.
+    pub image: Option<Image>,
+}
+
+/// A picture, ready to be handed to an agent.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Image {
+    /// `image/png`, …
+    pub media_type: String,
+    /// Its bytes.
+    pub base64: String,
+}
+
+/// Without the picture: it is long.
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Image({}, {} characters)", self.media_type, self.base64.len())
+    }
 }
 
 /// What the proxy asks of an agent. Each is asked once.
@@ -61,6 +87,9 @@ pub enum Order {
         /// What to do.
         control: Control,
     },
+    /// Nothing was asked for long: end the program, keep the session. Only given to a driver
+    /// that [`Driver::is_at_rest`]. Not answered.
+    Rest,
 }
 
 /// What an agent's own record says of a send.
@@ -74,11 +103,53 @@ pub enum Lookup {
     Unknown,
 }
 
+/// What happened to the agent's program, or came of a wish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A line of its standard output, without its end.
+    Line(String),
+    /// A line of its standard error.
+    Complaint(String),
+    /// The program is no more, or never was.
+    Ended(Ended),
+    /// What came of [`Output::Read`].
+    Read {
+        /// As it was asked for.
+        path: PathBuf,
+        /// Its text (where it is very long, the end of it); `None` where there is no such file.
+        text: Option<String>,
+    },
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// It could not be started.
+    NotStarted(Failure),
+    /// With this code.
+    Exited(i32),
+    /// By a signal.
+    Killed(i32),
+    /// The proxy ended it: it took more than it may.
+    Guarded(Failure),
+}
+
+impl Ended {
+    /// In words for a person.
+    pub fn words(&self) -> String {
+        match self {
+            Self::NotStarted(failure) | Self::Guarded(failure) => failure.message.clone(),
+            Self::Exited(code) => format!("it ended with exit code {code}"),
+            Self::Killed(signal) => format!("it was killed by signal {signal}"),
+        }
+    }
+}
+
 /// What a driver observed or needs, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "passed on at once, never stored in numbers")]
 pub enum Output {
-    /// A line for the agent's own record. It is on disk before what follows counts.
+    /// A line for the session's notes. It is on disk before what follows counts.
     Remember(String),
     /// An answer to [`Order::LookUp`].
     LookedUp {
@@ -93,6 +164,18 @@ pub enum Output {
     Report(Report),
     /// Words of a message in the making.
     Passing(Delta),
+    /// The session can be used: this answers its launch. Told once; after a restart not again.
+    Ready,
+    /// The session cannot be used: this answers its launch, and there is no session.
+    Unusable(Failure),
+    /// Start the program. One that still runs is ended first, and nothing is heard of it.
+    Spawn(Program),
+    /// A line for the program's standard input. The end of the line is added.
+    Write(String),
+    /// End the program and all that it started. [`Input::Ended`] follows.
+    End,
+    /// Read a file of the agent's own. [`Input::Read`] follows.
+    Read(PathBuf),
 }
 
 /// One agent session, seen by what is known of its program. Pure: time is an argument.
@@ -101,8 +184,12 @@ pub trait Driver: std::fmt::Debug + std::marker::Send {
     fn start(&mut self, now: Timestamp) -> Vec<Output>;
     /// The proxy asks something.
     fn on_order(&mut self, order: &Order, now: Timestamp) -> Vec<Output>;
+    /// Something happened to the program.
+    fn on_input(&mut self, input: Input, now: Timestamp) -> Vec<Output>;
     /// The time of [`Driver::deadline`] has come (or passed, or not quite: look again).
     fn on_deadline(&mut self, now: Timestamp) -> Vec<Output>;
     /// When to call [`Driver::on_deadline`] next.
     fn deadline(&self) -> Option<Timestamp>;
+    /// Whether a program runs, has nothing to do, and can be started again without loss.
+    fn is_at_rest(&self) -> bool;
 }

@@ -1,11 +1,17 @@
-//! Drivers: what is known about each agent program, as pure values.
+//! Drivers turned downward: the pure part of each agent's protocol.
 //!
-//! A [`Driver`] is told orders and the time, and answers with what it observed. It holds no
-//! process, socket, file or clock; the proxy carries its words to and from the world.
-//!
-//! Not here: running programs and keeping journals (`proxy`), frames to the relay (`wire`).
+//! Not here: processes, sockets, the disk (`proxy`).
 
+mod absent;
 pub mod demo;
 mod driver;
+mod known;
+mod names;
+mod program;
+mod scribe;
 
-pub use driver::{Driver, File, Lookup, Order, Output};
+pub use driver::{Driver, Ended, File, Image, Input, Lookup, Order, Output};
+pub use known::{KNOWN, Known, driver_of};
+pub use names::{run_id, uuid_of};
+pub use program::{Earlier, Launcher, Program, Setup};
+pub use scribe::Scribe;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::catalog::AgentSetting;
+
 /// A proxy's settings.
 #[derive(Clone)]
 pub struct ProxyConfig {
@@ -22,6 +24,8 @@ pub struct ProxyConfig {
     pub workspaces: Vec<String>,
     /// Folders in which agents may be started; none means anywhere.
     pub allowed_roots: Vec<String>,
+    /// Agents besides the known ones, and changes to those.
+    pub agents: Vec<AgentSetting>,
 }
 
 /// Without the token: settings are logged.

@@ -25,6 +25,7 @@ use wire::native::proxy_frames;
 use crate::journal::{Attempt, Book, Means, Opened, Outgoing, Record, Step};
 use attachments::Fetching;
 use connection::Line;
+use launches::Starting;
 use live::Live;
 
 pub use attachments::{Fetch, FetchFault};
@@ -47,6 +48,8 @@ pub struct Settings {
     pub version: String,
     /// Agents that can be started here.
     pub agents: Vec<AgentType>,
+    /// Agents that could be if they were installed, and how a person does that.
+    pub missing: BTreeMap<AgentType, String>,
     /// Folders that this machine is known for.
     pub workspaces: Vec<String>,
     /// Folders in which agents may be started; none means anywhere.
@@ -85,6 +88,8 @@ pub struct Engine {
     ids: Ids,
     book: Book,
     live: BTreeMap<SessionId, Live>,
+    /// Launches whose agent is not ready yet. A crash forgets them: the relay asks again.
+    starting: BTreeMap<SessionId, Starting>,
     line: Line,
     /// Requests with the agents, and the type of the frame that carried each.
     pending: BTreeMap<(SessionId, RequestId), orders::Pending>,
@@ -110,6 +115,7 @@ impl Engine {
             ids,
             book,
             live: BTreeMap::new(),
+            starting: BTreeMap::new(),
             line: Line::Down,
             pending: BTreeMap::new(),
             answered,
@@ -166,6 +172,8 @@ impl Engine {
             workspace_path: None,
             window_title: None,
             model: None,
+            mode: None,
+            earlier: None,
             launch: None,
         };
         let session = self.new_session();

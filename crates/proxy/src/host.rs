@@ -7,9 +7,9 @@
 //! Not here: clocks and sockets (`shell`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
-use agents::demo::Demo;
-use agents::{Driver, File, Order as AgentOrder, Output};
+use agents::{Driver, File, Input as AgentInput, Order as AgentOrder, Output, Program};
 use bytes::Bytes;
 use domain::content::Failure;
 use domain::{SessionId, Timestamp};
@@ -36,6 +36,8 @@ pub enum Input {
     Disconnected,
     /// What became of a [`Fetch`].
     Fetched(Attempt, Result<Vec<File>, FetchFault>),
+    /// Something happened to a session's program.
+    Agent(SessionId, AgentInput),
 }
 
 /// What to do now.
@@ -49,15 +51,37 @@ pub struct Turn {
     pub complaints: Vec<Failure>,
     /// Files to get, each answered by [`Input::Fetched`].
     pub fetches: Vec<Fetch>,
+    /// What to do with the agents' programs, in order.
+    pub acts: Vec<(SessionId, Act)>,
 }
 
+/// Something to do with a session's program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// Start it; one that still runs is ended first, and nothing is heard of it.
+    Spawn(Program),
+    /// A line for its standard input.
+    Write(String),
+    /// End it and all that it started. [`AgentInput::Ended`] follows.
+    End,
+    /// The session is over: end it, and nothing is heard of it.
+    Forget,
+    /// Read a file. [`AgentInput::Read`] follows.
+    Read(PathBuf),
+}
+
+/// Makes the driver of a session from how it was opened and the notes its driver took.
+pub type Drivers = Box<dyn Fn(&SessionId, &Opened, String) -> Box<dyn Driver> + Send>;
+
 /// The proxy without clock and socket.
-#[derive(Debug)]
 pub struct Host<D, R> {
     engine: Engine,
     disk: D,
     records: R,
+    make: Drivers,
     drivers: BTreeMap<SessionId, Box<dyn Driver>>,
+    /// What the drivers want done, when everything is on disk.
+    acts: Vec<(SessionId, Act)>,
     journal_bytes: usize,
     shortened_bytes: usize,
     /// Bytes at the journal's end that a crash had cut off.
@@ -68,12 +92,23 @@ pub struct Host<D, R> {
     seen_at: Timestamp,
 }
 
+impl<D, R> std::fmt::Debug for Host<D, R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (engine, drivers) = (&self.engine, &self.drivers);
+        f.debug_struct("Host")
+            .field("engine", engine)
+            .field("drivers", drivers)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<D: Disk, R: Records> Host<D, R> {
     /// Opens the journal, shortens it, and begins where it ended.
     pub fn open(
         settings: Settings,
         mut disk: D,
         records: R,
+        make: Drivers,
         ids: Ids,
         now: Timestamp,
     ) -> Result<Self, Fault> {
@@ -84,7 +119,9 @@ impl<D: Disk, R: Records> Host<D, R> {
             engine,
             disk,
             records,
+            make,
             drivers: BTreeMap::new(),
+            acts: vec![],
             journal_bytes: bytes.len(),
             shortened_bytes: 0,
             torn_bytes,
@@ -116,6 +153,11 @@ impl<D: Disk, R: Records> Host<D, R> {
                 Input::Fetched(attempt, outcome) => {
                     effects.extend(self.engine.on_fetched(&attempt, outcome, now));
                 }
+                Input::Agent(session, input) => {
+                    let Some(driver) = self.drivers.get_mut(&session) else { continue };
+                    let outputs = driver.on_input(input, now);
+                    effects.extend(self.observe(&session, outputs, now)?);
+                }
             }
         }
         effects.extend(self.engine.on_tick(now));
@@ -126,6 +168,7 @@ impl<D: Disk, R: Records> Host<D, R> {
         {
             self.shorten()?;
         }
+        turn.acts = std::mem::take(&mut self.acts);
         Ok(turn)
     }
 
@@ -144,6 +187,11 @@ impl<D: Disk, R: Records> Host<D, R> {
     /// The sessions that are open.
     pub fn sessions(&self) -> BTreeSet<SessionId> {
         self.engine.book().sessions.keys().cloned().collect()
+    }
+
+    /// Whether so much waits for the relay that the agents should pause.
+    pub fn is_congested(&self) -> bool {
+        self.engine.is_congested()
     }
 
     /// What the journal adds up to.
@@ -196,6 +244,7 @@ impl<D: Disk, R: Records> Host<D, R> {
                     }
                     Effect::Stop(session) => {
                         self.drivers.remove(&session);
+                        self.acts.push((session, Act::Forget));
                     }
                     Effect::Fetch(fetch) => turn.fetches.push(fetch),
                     Effect::Disconnect(reason) => turn.disconnect = Some(reason),
@@ -235,11 +284,10 @@ impl<D: Disk, R: Records> Host<D, R> {
         opened: &Opened,
         now: Timestamp,
     ) -> Result<Vec<Effect>, Fault> {
-        let record = self.records.read(session);
+        let record = self.records.read(session, &opened.agent);
         let record = record
             .map_err(|error| Fault::disk(format!("reading the record of {session}"), error))?;
-        // The demo agent is the only one whose driver exists; the engine offers no other.
-        let mut driver: Box<dyn Driver> = Box::new(Demo::new(&record, opened.model.as_ref()));
+        let mut driver = (self.make)(session, opened, record);
         let outputs = driver.start(now);
         self.drivers.insert(session.clone(), driver);
         self.observe(session, outputs, now)
@@ -263,12 +311,25 @@ impl<D: Disk, R: Records> Host<D, R> {
         now: Timestamp,
     ) -> Result<Vec<Effect>, Fault> {
         for output in &outputs {
-            if let Output::Remember(line) = output {
-                let written = self.records.append(session, line);
-                written.map_err(|error| {
-                    Fault::disk(format!("writing the record of {session}"), error)
-                })?;
-            }
+            let act = match output {
+                Output::Remember(line) => {
+                    let written = self.records.append(session, line);
+                    written.map_err(|error| {
+                        Fault::disk(format!("writing the record of {session}"), error)
+                    })?;
+                    continue;
+                }
+                Output::Spawn(program) => Act::Spawn(program.clone()),
+                Output::Write(line) => Act::Write(line.clone()),
+                Output::End => Act::End,
+                Output::Read(path) => Act::Read(path.clone()),
+                Output::LookedUp { .. }
+                | Output::Report(_)
+                | Output::Passing(_)
+                | Output::Ready
+                | Output::Unusable(_) => continue,
+            };
+            self.acts.push((session.clone(), act));
         }
         Ok(self.engine.on_outputs(session, outputs, now))
     }

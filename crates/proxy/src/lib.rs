@@ -9,6 +9,7 @@
 //!
 //! Not here: what is known of each agent (`agents`), frames (`wire`), numbering (`link`).
 
+pub mod catalog;
 pub mod config;
 pub mod dial;
 pub mod disk;
@@ -16,9 +17,11 @@ pub mod engine;
 mod fault;
 pub mod host;
 pub mod journal;
+mod processes;
 pub mod records;
 mod shell;
 
 pub use config::ProxyConfig;
 pub use fault::Fault;
+pub use processes::{find, program_extensions};
 pub use shell::run;

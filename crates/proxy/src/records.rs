@@ -1,4 +1,4 @@
-//! The agents' own records, for agents that have none but ours to keep: the demo agent.
+//! The notes that drivers take of their sessions. The demo agent's are what it received.
 //!
 //! A line is on disk when it is written; a line that was cut off by a crash never happened.
 //!
@@ -10,38 +10,46 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::SessionId;
+use domain::{AgentType, SessionId};
 
 /// Bytes of a record that are read back: far more than the lines that are ever looked up.
 const READ_BYTES_MAX: u64 = 4 << 20;
 
+const DEMO_FOLDER: &str = "demo";
+const NOTES_FOLDER: &str = "agents";
+
 /// Where agents' records lie.
 pub trait Records {
     /// The whole lines of a session's record, or the last of them where they are many.
-    fn read(&mut self, session: &SessionId) -> io::Result<String>;
-    /// Adds a line, synced.
+    fn read(&mut self, session: &SessionId, agent: &AgentType) -> io::Result<String>;
+    /// Adds a line to a record that was read, synced.
     fn append(&mut self, session: &SessionId, line: &str) -> io::Result<()>;
 }
 
-/// `<folder>/<session>.received`, one line a message.
+/// `<data>/demo/<session>.received` for the demo agent, `<data>/agents/<session>.notes` for others.
 #[derive(Debug)]
 pub struct FileRecords {
-    folder: PathBuf,
+    data: PathBuf,
     open: BTreeMap<SessionId, File>,
 }
 
 impl FileRecords {
-    /// Records in this folder, which is made if it is not there.
-    pub fn open(folder: PathBuf) -> io::Result<Self> {
-        fs::create_dir_all(&folder)?;
-        Ok(Self { folder, open: BTreeMap::new() })
+    /// Records in this data folder.
+    pub fn open(data: PathBuf) -> io::Result<Self> {
+        for folder in [DEMO_FOLDER, NOTES_FOLDER] {
+            fs::create_dir_all(data.join(folder))?;
+        }
+        Ok(Self { data, open: BTreeMap::new() })
     }
 }
 
 impl Records for FileRecords {
-    fn read(&mut self, session: &SessionId) -> io::Result<String> {
+    fn read(&mut self, session: &SessionId, agent: &AgentType) -> io::Result<String> {
         // Session ids are plain characters: they can name a file.
-        let path = self.folder.join(format!("{session}.received"));
+        let path = match agent.as_str() {
+            agents::demo::AGENT => self.data.join(DEMO_FOLDER).join(format!("{session}.received")),
+            _ => self.data.join(NOTES_FOLDER).join(format!("{session}.notes")),
+        };
         let mut file =
             OpenOptions::new().create(true).read(true).truncate(false).write(true).open(path)?;
         let length = file.seek(SeekFrom::End(0))?;
@@ -62,10 +70,9 @@ impl Records for FileRecords {
     }
 
     fn append(&mut self, session: &SessionId, line: &str) -> io::Result<()> {
-        if !self.open.contains_key(session) {
-            self.read(session)?;
-        }
-        let Some(file) = self.open.get_mut(session) else { return Ok(()) };
+        let Some(file) = self.open.get_mut(session) else {
+            return Err(io::Error::other("the record was never opened"));
+        };
         file.write_all(format!("{line}\n").as_bytes())?;
         file.sync_data()
     }
@@ -109,7 +116,7 @@ impl MemoryRecords {
 }
 
 impl Records for MemoryRecords {
-    fn read(&mut self, session: &SessionId) -> io::Result<String> {
+    fn read(&mut self, session: &SessionId, _agent: &AgentType) -> io::Result<String> {
         Ok(self.lines(session).join("\n"))
     }
 
@@ -134,14 +141,16 @@ mod tests {
     fn a_line_that_was_cut_off_is_gone_and_the_next_one_is_whole() {
         let folder = tempfile::tempdir().unwrap();
         let session = SessionId::from("sess_1");
-        let mut records = FileRecords::open(folder.path().join("demo")).unwrap();
+        let mut records = FileRecords::open(folder.path().to_owned()).unwrap();
+        let demo = AgentType::from("demo");
+        records.read(&session, &demo).unwrap();
         records.append(&session, "one").unwrap();
         let path = folder.path().join("demo/sess_1.received");
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"tw").unwrap();
 
-        let mut reborn = FileRecords::open(folder.path().join("demo")).unwrap();
-        assert_eq!(reborn.read(&session).unwrap(), "one\n");
+        let mut reborn = FileRecords::open(folder.path().to_owned()).unwrap();
+        assert_eq!(reborn.read(&session, &demo).unwrap(), "one\n");
         reborn.append(&session, "three").unwrap();
         assert_eq!(fs::read_to_string(path).unwrap(), "one\nthree\n");
     }

@@ -2,12 +2,14 @@
 //!
 //! A crash may come between any two writes to the disk, and what was not synced may be lost.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agents::demo;
 use bytes::Bytes;
 use domain::{MessageId, SessionId};
+use proxy::catalog::Catalog;
 use proxy::disk::{Crash, MemoryDisk};
 use proxy::engine::Settings;
 use proxy::host::{Host, Input};
@@ -112,6 +114,7 @@ impl ProxyNode {
             machine: self.machine.as_str().into(),
             version: "sim".to_owned(),
             agents: vec![demo::AGENT.into()],
+            missing: BTreeMap::new(),
             workspaces: vec![],
             allowed_roots: vec![],
             has_demo: true,
@@ -120,7 +123,10 @@ impl ProxyNode {
         let machine = self.machine.clone();
         let ids = Box::new(move || format!("{machine}-{:016x}", names.next_u64()));
         let (disk, records) = (self.disk.clone(), self.records.clone());
-        let Ok(host) = Host::open(settings, disk, records, ids, self.clock.now()) else { return };
+        let drivers = Arc::new(Catalog::default()).drivers();
+        let Ok(host) = Host::open(settings, disk, records, drivers, ids, self.clock.now()) else {
+            return;
+        };
         if let Some(session) = host.sessions().into_iter().next() {
             self.session = session;
         }

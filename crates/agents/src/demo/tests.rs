@@ -178,6 +178,7 @@ fn anything_else_is_echoed_with_the_names_and_sizes_of_its_files() {
         name: name.to_owned(),
         path: "/somewhere".into(),
         size_bytes,
+        image: None,
     };
     let (send, files) = (send("m2", "see"), vec![file("cat.png", 3), file("dog.txt", 4)]);
     let told = demo.on_order(&Order::Deliver { send, attempt: Sequence(2), files }, Timestamp(0));
@@ -212,7 +213,7 @@ fn an_interrupt_ends_the_run_and_keeps_what_was_said() {
     let mut demo = Demo::new("", None);
     deliver(&mut demo, "m1", "slow: 9", 0);
     demo.on_deadline(Timestamp(100));
-    let run = Some(RunId::from("run-m1-1"));
+    let run = Some(domain::RunId::from("run-m1-1"));
     let told = control(&mut demo, Control::Interrupt { run }, 150);
     assert_eq!(result(&told), None);
     assert_eq!(said(&told), ["word1 word2 "]);

@@ -22,6 +22,7 @@ pub(super) async fn run(proxy: Proxy) -> Result<ExitCode, Problem> {
         has_demo: !proxy.machine.no_demo,
         workspaces: vec![],
         allowed_roots: vec![],
+        agents: vec![],
         data,
     };
     tracing::info!(relay = config.relay, "connecting");

@@ -32,6 +32,7 @@ pub(super) async fn up(up: Up) -> Result<ExitCode, Problem> {
         has_demo: !up.machine.no_demo,
         workspaces: vec![],
         allowed_roots: vec![],
+        agents: vec![],
     };
     let live = served.relay.watch();
     let (leave, left) = oneshot::channel::<()>();

@@ -74,7 +74,7 @@ impl Engine {
             Ok(FromRelay::Ack(ack)) => self.resume(ack, now),
             Ok(FromRelay::LinkAck(through)) => self.acked(through),
             Ok(FromRelay::Order(session, order)) => self.order(&session, *order, now),
-            Ok(FromRelay::Launch(launch)) => self.launch(launch),
+            Ok(FromRelay::Launch(launch)) => self.launch(launch, now),
             Ok(FromRelay::Error(failure)) => self.effects.push(Effect::Complaint(failure)),
             Ok(FromRelay::HeartbeatAck | FromRelay::Other(_)) => {}
             Err(Malformed::NotJson) => self.effects.push(Effect::Disconnect("not JSON")),
@@ -113,12 +113,13 @@ impl Engine {
             }
         }
         self.fetch_again(now);
+        self.give_up_launches(now);
         self.take()
     }
 
     /// When to call [`Engine::on_tick`] next.
     pub fn deadline(&self) -> Option<Timestamp> {
-        [self.line_deadline(), self.fetch_due()].into_iter().flatten().min()
+        [self.line_deadline(), self.fetch_due(), self.launch_due()].into_iter().flatten().min()
     }
 
     fn line_deadline(&self) -> Option<Timestamp> {

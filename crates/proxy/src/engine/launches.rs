@@ -2,63 +2,155 @@
 
 use std::path::{Component, Path};
 
+use agents::Output;
 use domain::content::Failure;
-use domain::{RequestId, SessionId};
+use domain::session::Report;
+use domain::session::status::Health;
+use domain::{AgentType, RequestId, SessionId, Timestamp};
 use wire::native::proxy_frames::{self, LaunchOrder};
 
-use super::{Engine, SESSIONS_MAX};
+use super::{Effect, Engine, SESSIONS_MAX};
 use crate::journal::{Opened, Record};
 
+/// How long an agent may take to be ready: a little less than the relay waits.
+const READY_WITHIN_MS: u64 = 28_000;
+/// What an agent may tell before it is ready. What is more is dropped: it is told again.
+const HELD_MAX: usize = 10_000;
+
+/// A launch whose agent is not ready yet.
+#[derive(Debug)]
+pub(super) struct Starting {
+    opened: Opened,
+    until: Timestamp,
+    held: Vec<Output>,
+}
+
 impl Engine {
-    pub(super) fn launch(&mut self, launch: LaunchOrder) {
+    pub(super) fn launch(&mut self, launch: LaunchOrder, now: Timestamp) {
         if let Some(session) = self.book.launched(&launch.request).cloned() {
             self.tell_launched(&launch.request, &session, &launch.agent);
             return;
         }
+        let request = Some(&launch.request);
+        if self.starting.values().any(|starting| starting.opened.launch.as_ref() == request) {
+            return;
+        }
         if let Some(failure) = self.refuse_launch(&launch) {
-            let number = self.book.outbox.next_number();
-            let request = &launch.request;
-            let frame =
-                proxy_frames::encode_launch_failed(request, &launch.agent, &failure, Some(number));
-            self.post(number, frame, None);
+            self.tell_launch_failed(&launch.request, &launch.agent, &failure);
             return;
         }
         let opened = Opened {
-            agent: launch.agent.clone(),
             display_name: launch
                 .window_title
                 .clone()
                 .or_else(|| Some(title(launch.agent.as_str()))),
+            agent: launch.agent,
             workspace_path: launch.workspace_path,
             window_title: launch.window_title,
             model: launch.model,
-            launch: Some(launch.request.clone()),
+            mode: launch.permission_mode,
+            earlier: None,
+            launch: Some(launch.request),
         };
         let session = self.new_session();
-        self.persist(Record::Opened(session.clone(), opened.clone()));
-        self.begin(session.clone(), opened);
-        // The session is the relay's before the launch is answered with it.
-        self.send_snapshot(false);
-        self.tell_launched(&launch.request, &session, &launch.agent);
+        let until = now.plus_ms(READY_WITHIN_MS);
+        let starting = Starting { opened: opened.clone(), until, held: vec![] };
+        self.starting.insert(session.clone(), starting);
+        self.begin(session, opened);
     }
 
-    fn tell_launched(
+    /// What an agent tells before it is ready is told after.
+    pub(super) fn hold_while_starting(
         &mut self,
-        request: &RequestId,
         session: &SessionId,
-        agent: &domain::AgentType,
+        outputs: Vec<Output>,
+    ) -> Vec<Output> {
+        let Some(starting) = self.starting.get_mut(session) else { return outputs };
+        let failed = outputs.iter().find_map(|output| {
+            let Output::Unusable(failure) = output else { return None };
+            Some(failure.clone())
+        });
+        if let Some(failure) = failed {
+            self.launch_failed(session, &failure);
+            return vec![];
+        }
+        let is_ready = outputs.contains(&Output::Ready);
+        let room = HELD_MAX.saturating_sub(starting.held.len());
+        starting.held.extend(outputs.into_iter().take(room));
+        if !is_ready {
+            return vec![];
+        }
+        let Some(Starting { opened, held, .. }) = self.starting.remove(session) else {
+            return vec![];
+        };
+        self.persist(Record::Opened(session.clone(), opened.clone()));
+        // The session is the relay's before the launch is answered with it.
+        self.send_snapshot(false);
+        if let Some(request) = &opened.launch {
+            self.tell_launched(request, session, &opened.agent);
+        }
+        held
+    }
+
+    /// A session that was ready once cannot be used any more: it stays, and says so.
+    pub(super) fn came_to_nothing(
+        &mut self,
+        session: &SessionId,
+        failure: Failure,
+        now: Timestamp,
     ) {
+        let report = Report::Status {
+            health: Health::Degraded,
+            activity: None,
+            reason: Some(failure.message),
+        };
+        self.told(session, &report, now);
+    }
+
+    pub(super) fn give_up_launches(&mut self, now: Timestamp) {
+        let late = self.starting.iter().filter(|(_, starting)| starting.until <= now);
+        let late: Vec<_> = late.map(|(session, _)| session.clone()).collect();
+        for session in late {
+            let words = "The agent was started but did not get ready in time";
+            self.launch_failed(&session, &Failure::new("launch_timeout", words));
+        }
+    }
+
+    pub(super) fn launch_due(&self) -> Option<Timestamp> {
+        self.starting.values().map(|starting| starting.until).min()
+    }
+
+    fn launch_failed(&mut self, session: &SessionId, failure: &Failure) {
+        let Some(starting) = self.starting.remove(session) else { return };
+        self.live.remove(session);
+        self.effects.push(Effect::Stop(session.clone()));
+        if let Some(request) = &starting.opened.launch {
+            self.tell_launch_failed(request, &starting.opened.agent, failure);
+        }
+    }
+
+    fn tell_launch_failed(&mut self, request: &RequestId, agent: &AgentType, failure: &Failure) {
+        let number = self.book.outbox.next_number();
+        let frame = proxy_frames::encode_launch_failed(request, agent, failure, Some(number));
+        self.post(number, frame, None);
+    }
+
+    fn tell_launched(&mut self, request: &RequestId, session: &SessionId, agent: &AgentType) {
         let number = self.book.outbox.next_number();
         let frame = proxy_frames::encode_launched(request, session, agent, Some(number));
         self.post(number, frame, None);
     }
 
     fn refuse_launch(&self, launch: &LaunchOrder) -> Option<Failure> {
+        if let Some(install) = self.settings.missing.get(&launch.agent) {
+            let words = format!("{} is not installed on this machine. {install}", launch.agent);
+            return Some(Failure::new("agent_not_open", words));
+        }
         if !self.settings.agents.contains(&launch.agent) {
             let words = format!("This machine has no driver for {}", launch.agent);
             return Some(Failure::new("launch_not_supported", words));
         }
-        if self.book.sessions.len() >= SESSIONS_MAX {
+        if self.book.sessions.len() + self.starting.len() >= SESSIONS_MAX {
             let words = format!("This machine has {SESSIONS_MAX} sessions already: close some");
             return Some(Failure::new("launch_not_supported", words));
         }

@@ -19,13 +19,20 @@ impl Engine {
         outputs: Vec<Output>,
         now: Timestamp,
     ) -> Vec<Effect> {
+        let outputs = self.hold_while_starting(session, outputs);
         for output in outputs {
             if !self.book.sessions.contains_key(session) {
                 // The session ended in the middle: nothing is heard of it any more.
                 break;
             }
             match output {
-                Output::Remember(_) => {}
+                Output::Remember(_)
+                | Output::Ready
+                | Output::Spawn(_)
+                | Output::Write(_)
+                | Output::End
+                | Output::Read(_) => {}
+                Output::Unusable(failure) => self.came_to_nothing(session, failure, now),
                 Output::LookedUp { id, attempt, found } => {
                     self.looked_up(&attempt_of(session, &id, attempt), found, now);
                 }
@@ -59,7 +66,7 @@ impl Engine {
         }
     }
 
-    fn told(&mut self, session: &SessionId, report: &Report, now: Timestamp) {
+    pub(super) fn told(&mut self, session: &SessionId, report: &Report, now: Timestamp) {
         if let Some(live) = self.live.get_mut(session) {
             live.hear(report);
         }

@@ -535,7 +535,7 @@ fn with_file(session: &SessionId, id: &str, text: &str, attempt: u64) -> Address
 }
 
 fn file() -> File {
-    File { name: "cat.png".to_owned(), path: "/attic/upl_1".into(), size_bytes: 3 }
+    File { name: "cat.png".to_owned(), path: "/attic/upl_1".into(), size_bytes: 3, image: None }
 }
 
 fn control(session: &SessionId, request: &str, control: Control) -> Addressed {
@@ -583,6 +583,7 @@ impl World {
             machine: "attic".into(),
             version: "test".to_owned(),
             agents: vec!["demo".into()],
+            missing: BTreeMap::new(),
             workspaces: vec![],
             allowed_roots: self.roots.clone(),
             has_demo: true,
@@ -590,7 +591,8 @@ impl World {
         let ids = Arc::clone(&self.ids);
         let ids = Box::new(move || format!("id-{}", ids.fetch_add(1, Ordering::Relaxed)));
         let (disk, records) = (self.disk.clone(), self.records.clone());
-        let host = Host::open(settings, disk, records, ids, Timestamp(self.now));
+        let drivers = Arc::new(crate::catalog::Catalog::default()).drivers();
+        let host = Host::open(settings, disk, records, drivers, ids, Timestamp(self.now));
         self.host = Some(host.unwrap());
     }
 
@@ -720,6 +722,8 @@ fn an_attempt_whose_fate_nobody_knows_is_told_so() {
         workspace_path: None,
         window_title: None,
         model: None,
+        mode: None,
+        earlier: None,
         launch: Some("l".into()),
     };
     for record in [
@@ -733,6 +737,7 @@ fn an_attempt_whose_fate_nobody_knows_is_told_so() {
         machine: "attic".into(),
         version: String::new(),
         agents: vec![],
+        missing: BTreeMap::new(),
         workspaces: vec![],
         allowed_roots: vec![],
         has_demo: false,

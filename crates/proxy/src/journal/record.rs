@@ -45,9 +45,28 @@ pub struct Opened {
     /// The model it was asked to use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelId>,
+    /// The permission mode it was asked to use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<String>,
+    /// The agent's earlier conversation that it goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Earlier>,
     /// The launch that it answers; `None` for the session that is there from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<RequestId>,
+}
+
+/// An earlier conversation of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Earlier {
+    /// As the agent names it.
+    pub id: String,
+    /// Its file, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Whether to go on in a copy.
+    #[serde(default)]
+    pub fork: bool,
 }
 
 /// One fact of the journal.

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use agents::File;
+use agents::{File, Image};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use domain::content::{Attachment, Failure};
 use http_body_util::{BodyExt as _, Empty};
@@ -29,6 +31,10 @@ use crate::Fault;
 use crate::dial::Dialer;
 use crate::engine::{Fetch, FetchFault};
 
+/// Pictures that models take.
+const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// A larger picture is handed over as a file.
+const IMAGE_BYTES_MAX: u64 = 10 << 20;
 /// Sends whose files are being got at once; others wait.
 const FETCHES_AT_ONCE_MAX: usize = 4;
 /// All files of one send, in all.
@@ -115,9 +121,20 @@ async fn fetch_all(
             }
             got?
         };
-        files.push(File { name: attachment.name.clone(), path, size_bytes });
+        let image = image(attachment, &path, size_bytes).await;
+        files.push(File { name: attachment.name.clone(), path, size_bytes, image });
     }
     Ok(files)
+}
+
+/// The picture itself, where it is one that models can look at.
+async fn image(attachment: &Attachment, path: &Path, size_bytes: u64) -> Option<Image> {
+    let media_type = attachment.media_type.as_deref()?;
+    if !IMAGES.contains(&media_type) || size_bytes > IMAGE_BYTES_MAX {
+        return None;
+    }
+    let bytes = tokio::fs::read(path).await.ok()?;
+    Some(Image { media_type: media_type.to_owned(), base64: BASE64_STANDARD.encode(bytes) })
 }
 
 async fn fetch(

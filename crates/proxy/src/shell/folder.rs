@@ -16,7 +16,7 @@ pub(super) struct Folder {
     pub(super) lock: File,
 }
 
-/// Opens `<data>/proxy/journal` and `<data>/demo/`.
+/// Opens `<data>/proxy/journal` and the agents' records.
 pub(super) fn open(data: &Path) -> Result<Folder, Fault> {
     let own = data.join("proxy");
     let failed = |what: &str, path: &Path| {
@@ -31,8 +31,7 @@ pub(super) fn open(data: &Path) -> Result<Folder, Fault> {
     }
     let path = own.join("journal");
     let journal = FileDisk::open(&path).map_err(failed("opening", &path))?;
-    let path = data.join("demo");
-    let records = FileRecords::open(path.clone()).map_err(failed("opening", &path))?;
+    let records = FileRecords::open(data.to_owned()).map_err(failed("opening", data))?;
     Ok(Folder { journal, records, lock })
 }
 

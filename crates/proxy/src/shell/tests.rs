@@ -162,6 +162,7 @@ fn config(relay: String, data: &Path) -> ProxyConfig {
         has_demo: true,
         workspaces: vec![],
         allowed_roots: vec![],
+        agents: vec![],
     }
 }
 

@@ -9,13 +9,14 @@ use bytes::Bytes;
 use domain::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
 
 use super::folder::{self, Folder};
+use crate::catalog::Catalog;
 use crate::disk::FileDisk;
 use crate::engine::{Fetch, FetchFault, Ids, Settings};
 use crate::host::{Host, Input, Turn};
 use crate::journal::Attempt;
+use crate::processes::{self, HEARD_MAX, Heard, Processes};
 use crate::records::FileRecords;
 use crate::{Fault, ProxyConfig};
 
@@ -23,6 +24,9 @@ use crate::{Fault, ProxyConfig};
 const BATCH_MAX: usize = 256;
 /// The host looks up at least this often, whatever it waits for: wall clocks jump.
 const LOOK_UP: Duration = Duration::from_secs(5);
+
+/// Where it is noted which programs run.
+const RUNNING_FOLDER: &str = "running";
 
 /// Something that happened outside of the thread.
 pub(super) enum Event {
@@ -47,7 +51,13 @@ impl Worker {
         greeted: Arc<AtomicBool>,
     ) -> Result<Self, Fault> {
         let Folder { journal, records, lock } = folder::open(&config.data)?;
-        let host = Host::open(settings(config), journal, records, ids()?, now())?;
+        let running = config.data.join(RUNNING_FOLDER);
+        for session in processes::end_leftovers(&running) {
+            tracing::info!(%session, "ended what an earlier proxy had left running");
+        }
+        let catalog = Arc::new(Catalog::new(&config.agents));
+        let settings = settings(config, &catalog);
+        let host = Host::open(settings, journal, records, catalog.drivers(), ids()?, now())?;
         if host.torn_bytes() > 0 {
             tracing::warn!(
                 bytes = host.torn_bytes(),
@@ -56,8 +66,12 @@ impl Worker {
         }
         let (tell, ended) = oneshot::channel();
         let handle = Handle::current();
+        let (heard, said) = mpsc::channel(HEARD_MAX);
+        let processes = Processes::new(heard, running, handle.clone());
         let work = move || {
-            let outcome = work(host, inbox, &fetches, &greeted, &handle);
+            let mut work = Work { host, processes, outgoing: None, put_off: vec![] };
+            let outcome = work.go_on(inbox, said, &fetches, &greeted, &handle);
+            handle.block_on(work.processes.end_all());
             // Held until the host is gone.
             drop(lock);
             let _ = tell.send(outcome);
@@ -80,53 +94,89 @@ impl Worker {
     }
 }
 
-fn work(
-    mut host: Host<FileDisk, FileRecords>,
-    mut inbox: mpsc::Receiver<Event>,
-    fetches: &mpsc::Sender<Fetch>,
-    greeted: &AtomicBool,
-    handle: &Handle,
-) -> Result<(), Fault> {
-    let mut outgoing: Option<mpsc::Sender<Bytes>> = None;
-    let mut events = Vec::with_capacity(BATCH_MAX);
-    let mut put_off = vec![];
-    loop {
-        let due = host.deadline().map(|at| Duration::from_millis(at.ms_since(now())));
-        let wait = due.unwrap_or(LOOK_UP).min(LOOK_UP);
-        let heard =
-            handle.block_on(async { timeout(wait, inbox.recv_many(&mut events, BATCH_MAX)).await });
-        if heard == Ok(0) {
-            return Ok(());
-        }
-        let mut inputs = std::mem::take(&mut put_off);
-        for event in events.drain(..) {
-            inputs.push(match event {
-                Event::Connected(frames) => {
-                    outgoing = Some(frames);
-                    Input::Connected
+struct Work {
+    host: Host<FileDisk, FileRecords>,
+    processes: Processes,
+    outgoing: Option<mpsc::Sender<Bytes>>,
+    put_off: Vec<Input>,
+}
+
+impl Work {
+    fn go_on(
+        &mut self,
+        mut inbox: mpsc::Receiver<Event>,
+        mut said: mpsc::Receiver<Heard>,
+        fetches: &mpsc::Sender<Fetch>,
+        greeted: &AtomicBool,
+        handle: &Handle,
+    ) -> Result<(), Fault> {
+        let (mut events, mut heard) =
+            (Vec::with_capacity(BATCH_MAX), Vec::with_capacity(BATCH_MAX));
+        // What the sessions want at their start does not wait for anybody.
+        self.turn(vec![], fetches, handle)?;
+        loop {
+            let due = self.host.deadline().map(|at| Duration::from_millis(at.ms_since(now())));
+            let wait = due.unwrap_or(LOOK_UP).min(LOOK_UP);
+            // While too much waits for the relay, the agents' own pipes hold them back.
+            let may_listen = !self.host.is_congested();
+            let is_over = handle.block_on(async {
+                tokio::select! {
+                    taken = inbox.recv_many(&mut events, BATCH_MAX) => taken == 0,
+                    _ = said.recv_many(&mut heard, BATCH_MAX), if may_listen => false,
+                    () = tokio::time::sleep(wait) => false,
                 }
-                Event::Text(text) => Input::Text(text),
-                Event::Disconnected => {
-                    outgoing = None;
-                    Input::Disconnected
-                }
-                Event::Fetched(attempt, outcome) => Input::Fetched(attempt, outcome),
             });
+            if is_over {
+                return Ok(());
+            }
+            let mut inputs = std::mem::take(&mut self.put_off);
+            for event in events.drain(..) {
+                inputs.push(self.input(event));
+            }
+            let current = heard.drain(..).filter(|heard| self.processes.is_current(heard));
+            inputs.extend(current.map(|heard| Input::Agent(heard.session, heard.input)));
+            self.turn(inputs, fetches, handle)?;
+            greeted.fetch_or(self.host.is_up(), Ordering::Relaxed);
         }
-        let Turn { frames, disconnect, complaints, fetches: wanted } =
-            host.handle(inputs, now())?;
+    }
+
+    fn input(&mut self, event: Event) -> Input {
+        match event {
+            Event::Connected(frames) => {
+                self.outgoing = Some(frames);
+                Input::Connected
+            }
+            Event::Text(text) => Input::Text(text),
+            Event::Disconnected => {
+                self.outgoing = None;
+                Input::Disconnected
+            }
+            Event::Fetched(attempt, outcome) => Input::Fetched(attempt, outcome),
+        }
+    }
+
+    fn turn(
+        &mut self,
+        inputs: Vec<Input>,
+        fetches: &mpsc::Sender<Fetch>,
+        handle: &Handle,
+    ) -> Result<(), Fault> {
+        let Turn { frames, disconnect, complaints, fetches: wanted, acts } =
+            self.host.handle(inputs, now())?;
         for failure in complaints {
             tracing::warn!(code = %failure.code, message = %failure.message, "the relay complained");
+        }
+        for (session, act) in acts {
+            self.processes.carry_out(&session, act);
         }
         for fetch in wanted {
             // Never waited for: whoever gets the files may be waiting to say so.
             if let Err(full) = fetches.try_send(fetch) {
                 let attempt = full.into_inner().attempt;
-                put_off.push(Input::Fetched(attempt, Err(FetchFault::Away)));
+                self.put_off.push(Input::Fetched(attempt, Err(FetchFault::Away)));
             }
         }
-        greeted.fetch_or(host.is_up(), Ordering::Relaxed);
-        if let Some(connection) = &outgoing {
+        if let Some(connection) = &self.outgoing {
             for frame in frames {
                 // A connection that is gone says so by its own event.
                 if handle.block_on(connection.send(frame)).is_err() {
@@ -136,17 +186,27 @@ fn work(
         }
         if let Some(reason) = disconnect {
             tracing::info!(reason, "leaving the connection");
-            outgoing = None;
+            self.outgoing = None;
         }
+        Ok(())
     }
 }
 
-fn settings(config: &ProxyConfig) -> Settings {
+fn settings(config: &ProxyConfig, catalog: &Catalog) -> Settings {
+    let mut present = catalog.present();
+    let missing = catalog.entries().iter().filter(|(name, _)| !present.contains(name));
+    let missing = missing.map(|(name, entry)| {
+        let how = entry.install.as_deref().unwrap_or("Its program was not found");
+        (name.clone(), how.to_owned())
+    });
+    let missing = missing.collect();
+    present.insert(0, agents::demo::AGENT.into());
     let label = config.machine.clone().unwrap_or_else(hostname);
     Settings {
         machine: label.into(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        agents: vec![agents::demo::AGENT.into()],
+        agents: present,
+        missing,
         workspaces: config.workspaces.clone(),
         allowed_roots: config.allowed_roots.clone(),
         has_demo: config.has_demo,

@@ -1,0 +1,351 @@
+//! The scribe: what a driver observes, put into the reports that everybody understands.
+//!
+//! It keeps what is open (a run, messages in the making, tool calls, prompts), so that a driver
+//! says what happened and nothing stays open behind a run that ended, however it ended.
+//!
+//! Invariant: a tool call is told before its updates and closed once; a prompt is told once and
+//! gone once; a message is recorded once, with the parts in the places its deltas named.
+//!
+//! Not here: what an agent's frames mean (the drivers).
+
+mod complaints;
+mod messages;
+mod tools;
+
+use std::collections::BTreeSet;
+
+use domain::content::{Failure, PlanEntry, Usage};
+use domain::passing::Voice;
+use domain::session::Report;
+use domain::session::config::AgentConfig;
+use domain::session::delivery::Send;
+use domain::session::prompts::Prompt;
+use domain::session::runs::Outcome;
+use domain::session::status::{Activity, CloseReason, Health};
+use domain::session::transcript::{ContextUse, Notice};
+use domain::{Content, MessageId, PromptId, RequestId, RunId, Sequence, Timestamp, ToolCallId};
+
+use crate::Output;
+use complaints::Complaints;
+use messages::Messages;
+use tools::Tools;
+
+/// Bytes of a notice. What is longer is cut: a notice is for a glance.
+const NOTICE_BYTES_MAX: usize = 8 * 1024;
+
+/// What a session has open, and what is to be told.
+#[derive(Debug)]
+pub struct Scribe {
+    outputs: Vec<Output>,
+    run: Option<RunId>,
+    messages: Messages,
+    tools: Tools,
+    prompts: BTreeSet<PromptId>,
+    health: Health,
+    activity: Option<(String, String)>,
+    context: Option<ContextUse>,
+    complaints: Complaints,
+}
+
+impl Default for Scribe {
+    fn default() -> Self {
+        Self {
+            outputs: vec![],
+            run: None,
+            messages: Messages::default(),
+            tools: Tools::default(),
+            prompts: BTreeSet::new(),
+            health: Health::Healthy,
+            activity: None,
+            context: None,
+            complaints: Complaints::default(),
+        }
+    }
+}
+
+impl Scribe {
+    /// Everything that was said since the last time, in order.
+    pub fn take(&mut self) -> Vec<Output> {
+        std::mem::take(&mut self.outputs)
+    }
+
+    /// Says something as it is.
+    pub fn push(&mut self, output: Output) {
+        self.outputs.push(output);
+    }
+
+    fn report(&mut self, report: Report) {
+        self.outputs.push(Output::Report(report));
+    }
+
+    /// The run that goes on.
+    pub fn run(&self) -> Option<&RunId> {
+        self.run.as_ref()
+    }
+
+    /// A run begins. Nothing is said when it goes on already.
+    pub fn begin_run(&mut self, run: RunId, cause: Option<MessageId>, now: Timestamp) {
+        if self.run.as_ref() == Some(&run) {
+            return;
+        }
+        self.end_run(Outcome::Completed, None, now);
+        self.run = Some(run.clone());
+        self.report(Report::RunStarted { run, cause });
+        self.activity("generating", "Generating", now);
+    }
+
+    /// The run ends: messages in the making are kept as far as they came, tool calls that did not
+    /// end are cancelled, prompts are gone. Nothing is said when there is none.
+    pub fn end_run(&mut self, outcome: Outcome, usage: Option<Usage>, now: Timestamp) {
+        let Some(run) = self.run.clone() else { return };
+        self.close_all(now);
+        self.run = None;
+        self.report(Report::RunEnded { run, outcome, usage });
+        self.activity("idle", "Idle", now);
+    }
+
+    /// Closes messages, tool calls and prompts, within the run.
+    pub fn close_all(&mut self, now: Timestamp) {
+        self.finish_messages(now);
+        for update in self.tools.close_all() {
+            self.report(Report::ToolUpdate(update));
+        }
+        for prompt in std::mem::take(&mut self.prompts) {
+            self.report(Report::PromptGone(prompt));
+        }
+    }
+
+    /// A send reached the agent.
+    pub fn delivered(&mut self, id: &MessageId, attempt: Sequence, run: Option<RunId>) {
+        let (id, attempt) = (id.clone(), Some(attempt));
+        self.report(Report::SendDelivered { id, attempt, run });
+    }
+
+    /// A send certainly did not reach the agent.
+    pub fn not_delivered(&mut self, id: &MessageId, attempt: Sequence, failure: Failure) {
+        let (id, attempt) = (id.clone(), Some(attempt));
+        self.report(Report::SendFailed { id, attempt, failure });
+    }
+
+    /// The words of a send, or that it cannot be read here.
+    pub fn words_of(&mut self, send: &Send, attempt: Sequence) -> Option<String> {
+        match &send.text {
+            Content::Open(text) => Some(text.clone()),
+            Content::Sealed(_) => {
+                let words = "This machine has no key for sealed words";
+                self.not_delivered(&send.id, attempt, Failure::new("send_rejected", words));
+                None
+            }
+        }
+    }
+
+    /// An order was carried out, or not.
+    pub fn answered(&mut self, request: &RequestId, failure: Option<Failure>) {
+        self.report(Report::ControlResult { request: request.clone(), failure });
+    }
+
+    /// The agent waits for a person.
+    pub fn ask(&mut self, prompt: Prompt, now: Timestamp) {
+        if self.prompts.insert(prompt.id.clone()) {
+            self.report(Report::Asked(prompt));
+            self.activity("waiting_for_user", "Waiting for an answer", now);
+        }
+    }
+
+    /// Whether a prompt waits.
+    pub fn is_asking(&self, prompt: &PromptId) -> bool {
+        self.prompts.contains(prompt)
+    }
+
+    /// Whether any prompt waits.
+    pub fn is_asking_any(&self) -> bool {
+        !self.prompts.is_empty()
+    }
+
+    /// A prompt was answered through us: it is closed without a word of its own.
+    pub fn prompt_answered(&mut self, prompt: &PromptId, now: Timestamp) {
+        self.prompts.remove(prompt);
+        if self.prompts.is_empty() && self.run.is_some() {
+            self.activity("generating", "Generating", now);
+        }
+    }
+
+    /// The agent no longer waits.
+    pub fn prompt_gone(&mut self, prompt: &PromptId, now: Timestamp) {
+        if self.prompts.contains(prompt) {
+            self.report(Report::PromptGone(prompt.clone()));
+            self.prompt_answered(prompt, now);
+        }
+    }
+
+    /// More words of a message in the making. `key` names the part within the message as the
+    /// agent does; parts stand in the order in which their keys first came.
+    pub fn words(&mut self, message: &MessageId, key: u32, voice: Voice, words: &str) {
+        if let Some(delta) = self.messages.words(message, key, voice, words) {
+            self.outputs.push(Output::Passing(delta));
+        }
+    }
+
+    /// All words of a part, as the agent has them in the end: what was not told yet is told.
+    pub fn whole_words(&mut self, message: &MessageId, key: u32, voice: Voice, whole: &str) {
+        if let Some(delta) = self.messages.whole_words(message, key, voice, whole) {
+            self.outputs.push(Output::Passing(delta));
+        }
+    }
+
+    /// Whether a message is in the making.
+    pub fn is_writing(&self, message: &MessageId) -> bool {
+        self.messages.is_open(message)
+    }
+
+    /// The subagent's tool call to which a message in the making belongs.
+    pub fn belongs_to(&mut self, message: &MessageId, parent: Option<ToolCallId>) {
+        self.messages.belongs_to(message, parent);
+    }
+
+    /// The place of a tool call within a message in the making.
+    pub fn place_tool(&mut self, message: &MessageId, key: u32, tool: ToolCallId) {
+        self.messages.place_tool(message, key, tool);
+    }
+
+    /// A message is finished. One without content is not recorded.
+    pub fn finish_message(&mut self, message: &MessageId, now: Timestamp) {
+        if let Some(message) = self.messages.finish(message, self.run.as_ref(), now) {
+            self.report(Report::Message { message, has_own_id: true, echo: None });
+        }
+    }
+
+    /// Every message in the making is finished.
+    pub fn finish_messages(&mut self, now: Timestamp) {
+        for id in self.messages.open_ids() {
+            self.finish_message(&id, now);
+        }
+    }
+
+    /// A whole message from elsewhere: an earlier conversation, or words typed at the machine.
+    pub fn message(&mut self, message: domain::content::Message) {
+        self.report(Report::Message { message, has_own_id: true, echo: None });
+    }
+
+    /// A tool call begins, or more is known of it.
+    pub fn tool(&mut self, mut call: domain::content::ToolCall, now: Timestamp) {
+        call.run = call.run.or_else(|| self.run.clone());
+        let (kind, label) = (tools::activity(call.kind), tools::label(&call));
+        let is_at_work = tools::is_open(call.status);
+        match self.tools.begin(call) {
+            tools::Told::New(call) => self.report(Report::ToolCall(call)),
+            tools::Told::Update(update) => self.report(Report::ToolUpdate(update)),
+            tools::Told::Nothing => {}
+        }
+        if is_at_work && self.prompts.is_empty() {
+            self.activity(kind, &label, now);
+        }
+    }
+
+    /// A tool call goes on or ends. One that was never told, or is over, is passed over.
+    pub fn tool_update(&mut self, update: domain::content::ToolUpdate, now: Timestamp) {
+        let is_over = !tools::is_open(update.status);
+        if let Some(update) = self.tools.update(update) {
+            self.report(Report::ToolUpdate(update));
+            if is_over && !self.tools.any_open() && self.prompts.is_empty() && self.run.is_some() {
+                self.activity("generating", "Generating", now);
+            }
+        }
+    }
+
+    /// What a tool printed so far, whole. Told now and then: each telling is recorded.
+    pub fn tool_output(&mut self, tool: &ToolCallId, whole: &str, now: Timestamp) {
+        if let Some(update) = self.tools.output(tool, whole, now) {
+            self.report(Report::ToolUpdate(update));
+        }
+    }
+
+    /// Whether a tool call is open.
+    pub fn has_open_tool(&self, tool: &ToolCallId) -> bool {
+        self.tools.is_open(tool)
+    }
+
+    /// The agent's todo list, whole.
+    pub fn plan(&mut self, entries: Vec<PlanEntry>) {
+        self.report(Report::Plan(Content::Open(entries)));
+    }
+
+    /// Something to know.
+    pub fn notice(&mut self, kind: &str, text: impl Into<String>) {
+        let mut text = text.into();
+        let end =
+            (0..=NOTICE_BYTES_MAX.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or(0));
+        self.report(Report::Notice(Notice { kind: kind.to_owned(), text }));
+    }
+
+    /// How full the context is. The same again is not told again.
+    pub fn context(&mut self, used_tokens: u64, window_tokens: u64) {
+        let context = ContextUse { used_tokens, window_tokens };
+        if self.context.replace(context) != Some(context) {
+            self.report(Report::Context(context));
+        }
+    }
+
+    /// The configuration as it is now.
+    pub fn config(&mut self, config: AgentConfig) {
+        self.report(Report::Config(config));
+    }
+
+    /// What the agent does now. The same again is not told again.
+    pub fn activity(&mut self, kind: &str, label: &str, now: Timestamp) {
+        let activity = (kind.to_owned(), label.to_owned());
+        if self.activity.as_ref() == Some(&activity) {
+            return;
+        }
+        self.activity = Some(activity);
+        self.tell_status(None, now);
+    }
+
+    /// How well the session is. The same again is not told again.
+    pub fn health(&mut self, health: Health, reason: Option<String>, now: Timestamp) {
+        if self.health == health && reason.is_none() {
+            return;
+        }
+        self.health = health;
+        self.tell_status(reason, now);
+    }
+
+    /// Health and activity as they are, said anew: a session that begins tells both.
+    pub fn tell_status(&mut self, reason: Option<String>, now: Timestamp) {
+        let (kind, label) =
+            self.activity.clone().unwrap_or_else(|| ("idle".to_owned(), "Idle".to_owned()));
+        let activity = Some(Activity { kind, label: Some(label), updated_at: now });
+        self.report(Report::Status { health: self.health, activity, reason });
+    }
+
+    /// The session is over on this machine.
+    pub fn closed(&mut self, reason: CloseReason, request: Option<RequestId>) {
+        self.report(Report::Closed { reason, request });
+    }
+
+    /// A line of the program's standard error.
+    pub fn complaint(&mut self, line: &str, now: Timestamp) {
+        self.complaints.hear(line, now);
+    }
+
+    /// The last lines of the program's standard error, for a reason.
+    pub fn last_complaints(&self) -> Option<String> {
+        self.complaints.last()
+    }
+
+    /// Tells what is due: complaints that waited for more.
+    pub fn on_deadline(&mut self, now: Timestamp) {
+        if let Some(text) = self.complaints.due(now) {
+            self.notice("stderr", text);
+        }
+    }
+
+    /// When [`Scribe::on_deadline`] has something to say.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.complaints.deadline()
+    }
+}
+
+#[cfg(test)]
+mod tests;

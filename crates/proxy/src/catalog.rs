@@ -1,0 +1,146 @@
+//! The agents that can be started here, and how.
+//!
+//! Not here: what is known of each (`agents`), which versions there are and who is logged in
+//! (`discovery`).
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agents::{Earlier, KNOWN, Launcher, Setup, driver_of};
+use domain::AgentType;
+
+use crate::host::Drivers;
+use crate::processes::{self, find};
+
+/// An agent that a person named in the configuration. One that is known already is changed by it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentSetting {
+    /// Its name in `agent_type`.
+    pub name: String,
+    /// The program; a known agent's own where it is empty.
+    pub command: String,
+    /// Its arguments; for a known agent those that come before its own.
+    pub args: Vec<String>,
+    /// Set besides the person's environment.
+    pub env: Vec<(String, String)>,
+}
+
+/// One agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// What people call it.
+    pub display_name: String,
+    /// How it is started.
+    pub launcher: Launcher,
+    /// How a person gets it, where that is known.
+    pub install: Option<String>,
+}
+
+impl Entry {
+    /// Its program on this machine, if it is there.
+    pub fn program(&self) -> Option<PathBuf> {
+        let set = self.launcher.env.iter().find(|(name, _)| name == "PATH");
+        let path = set.map(|(_, value)| value.into()).or_else(|| std::env::var_os("PATH"));
+        find(&self.launcher.command, path.as_deref(), &processes::program_extensions())
+    }
+}
+
+/// All agents that are known here, whether their programs are there or not.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    entries: BTreeMap<AgentType, Entry>,
+}
+
+impl Catalog {
+    /// The known agents and those that a person named.
+    pub fn new(named: &[AgentSetting]) -> Self {
+        let known = KNOWN.iter().map(|known| {
+            let launcher = Launcher {
+                command: known.command.to_owned(),
+                args: known.args.iter().map(|argument| (*argument).to_owned()).collect(),
+                env: vec![],
+            };
+            let (display_name, install) =
+                (known.display_name.to_owned(), Some(known.install.to_owned()));
+            (known.name.into(), Entry { display_name, launcher, install })
+        });
+        let mut catalog = Self { entries: known.collect() };
+        for setting in named {
+            catalog.name(setting);
+        }
+        catalog
+    }
+
+    fn name(&mut self, setting: &AgentSetting) {
+        let entry = self.entries.entry(setting.name.as_str().into()).or_insert_with(|| Entry {
+            display_name: setting.name.clone(),
+            launcher: Launcher::default(),
+            install: None,
+        });
+        if !setting.command.is_empty() {
+            entry.launcher.command.clone_from(&setting.command);
+        }
+        let mut args = setting.args.clone();
+        args.append(&mut entry.launcher.args);
+        entry.launcher.args = args;
+        entry.launcher.env.extend(setting.env.iter().cloned());
+    }
+
+    /// Every agent by its name.
+    pub fn entries(&self) -> &BTreeMap<AgentType, Entry> {
+        &self.entries
+    }
+
+    /// Those whose programs are there.
+    pub fn present(&self) -> Vec<AgentType> {
+        let there = self.entries.iter().filter(|(_, entry)| entry.program().is_some());
+        there.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Makes drivers for sessions of these agents.
+    pub fn drivers(self: &Arc<Self>) -> Drivers {
+        let catalog = Arc::clone(self);
+        Box::new(move |session, opened, notes| {
+            let variables: BTreeMap<String, String> = std::env::vars().collect();
+            let home = variables.get("HOME").or_else(|| variables.get("USERPROFILE"));
+            let workspace = opened.workspace_path.clone().or_else(|| home.cloned());
+            let earlier = opened.earlier.clone().map(|earlier| Earlier {
+                id: earlier.id,
+                file: earlier.file.map(PathBuf::from),
+                fork: earlier.fork,
+            });
+            let entry = catalog.entries.get(&opened.agent);
+            let setup = Setup {
+                session: session.clone(),
+                notes,
+                launcher: entry.map(|entry| entry.launcher.clone()).unwrap_or_default(),
+                workspace: workspace.unwrap_or_else(|| "/".to_owned()).into(),
+                model: opened.model.clone(),
+                mode: opened.mode.clone(),
+                earlier,
+                variables,
+            };
+            driver_of(opened.agent.as_str(), setup)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_adds_agents_and_changes_known_ones() {
+        let setting = |name: &str, command: &str| AgentSetting {
+            name: name.to_owned(),
+            command: command.to_owned(),
+            args: vec!["--fast".to_owned()],
+            env: vec![],
+        };
+        let catalog = Catalog::new(&[setting("mine", "my-agent"), setting("mine", "")]);
+        let mine = &catalog.entries()[&"mine".into()];
+        assert_eq!(mine.launcher.command, "my-agent");
+        assert_eq!(mine.launcher.args, ["--fast", "--fast"]);
+    }
+}

@@ -1,0 +1,208 @@
+//! One program, from its start to the end of everything it started.
+
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use agents::{Ended, Input, Program};
+use domain::SessionId;
+use domain::content::Failure;
+use tokio::io::{AsyncRead, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, Command};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+
+use super::lines::{Lines, Next};
+use super::tree::{self, SESSION_VARIABLE};
+use super::{Heard, Job, find};
+
+/// After its input was closed, a program has so long to end by itself.
+const LEAVES_WITHIN: Duration = Duration::from_secs(2);
+/// After it was asked to end, so long.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+/// What a program printed last is waited for so long: something it started may hold its output.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// One life of a session's program.
+pub(super) struct Life {
+    pub(super) session: SessionId,
+    pub(super) number: u64,
+    pub(super) heard: mpsc::Sender<Heard>,
+    /// Where it is noted that it runs.
+    pub(super) note: PathBuf,
+    pub(super) unread_bytes: Arc<AtomicUsize>,
+}
+
+impl Life {
+    pub(super) async fn serve(self, program: Program, jobs: mpsc::UnboundedReceiver<Job>) {
+        let ended = match self.start(&program) {
+            Ok(child) => self.live(child, jobs).await,
+            Err(failure) => Ended::NotStarted(failure),
+        };
+        self.tell(Input::Ended(ended)).await;
+    }
+
+    async fn tell(&self, input: Input) {
+        tell(&self.heard, &self.session, self.number, input).await;
+    }
+
+    fn start(&self, program: &Program) -> Result<Child, Failure> {
+        let set = program.env.iter().find(|(name, _)| name == "PATH");
+        let path = set.map(|(_, value)| value.into()).or_else(|| std::env::var_os("PATH"));
+        let command = &program.command;
+        let extensions = find::program_extensions();
+        let Some(file) = find::find(command, path.as_deref(), &extensions) else {
+            let words = format!("The program {command} was not found on this machine");
+            return Err(Failure::new("agent_not_open", words));
+        };
+        if !program.folder.is_dir() {
+            let words = format!("There is no folder {}", program.folder.display());
+            return Err(Failure::new("path_not_allowed", words));
+        }
+        let mut start = Command::new(file);
+        start.args(&program.args).current_dir(&program.folder).kill_on_drop(true);
+        start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("FARHELM_") {
+                start.env_remove(name);
+            }
+        }
+        start.envs(program.env.iter().map(|(name, value)| (name, value)));
+        start.env(SESSION_VARIABLE, self.session.as_str());
+        #[cfg(unix)]
+        start.process_group(0);
+        let child = start.spawn().map_err(|error| {
+            let words = format!("The program {command} could not be started: {error}");
+            Failure::new("agent_not_open", words)
+        })?;
+        if let Some(process) = child.id()
+            && let Err(error) = tree::note(&self.note, process)
+        {
+            tracing::warn!(%error, "it cannot be noted that a program runs");
+        }
+        Ok(child)
+    }
+
+    async fn live(&self, mut child: Child, mut jobs: mpsc::UnboundedReceiver<Job>) -> Ended {
+        let process = child.id();
+        let mut reading = JoinSet::new();
+        if let Some(output) = child.stdout.take() {
+            reading.spawn(self.listen(output, Input::Line));
+        }
+        if let Some(output) = child.stderr.take() {
+            reading.spawn(self.listen(output, Input::Complaint));
+        }
+        let (lines, to_write) = mpsc::unbounded_channel();
+        let writing = child.stdin.take().map(|input| self.write(input, to_write));
+        let status = loop {
+            tokio::select! {
+                biased;
+                status = child.wait() => break status,
+                job = jobs.recv() => match job {
+                    Some(Job::Line(line)) => {
+                        let _ = lines.send(line);
+                    }
+                    Some(Job::End) | None => {
+                        drop(lines);
+                        break end(&mut child, process, writing.as_ref()).await;
+                    }
+                },
+            }
+        };
+        if let Some(writing) = writing {
+            writing.abort();
+        }
+        let drained = async { while reading.join_next().await.is_some() {} };
+        if timeout(LAST_WORDS_WITHIN, drained).await.is_err() {
+            reading.abort_all();
+        }
+        tree::end_all_of(&self.session, process);
+        tree::forget(&self.note);
+        status.map_or_else(
+            |error| Ended::NotStarted(Failure::new("internal", error.to_string())),
+            how,
+        )
+    }
+
+    fn listen<R: AsyncRead + Unpin + Send + 'static>(
+        &self,
+        output: R,
+        input: fn(String) -> Input,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let (heard, session, number) = (self.heard.clone(), self.session.clone(), self.number);
+        async move {
+            let mut lines = Lines::new(output);
+            loop {
+                let said = match lines.next().await {
+                    Next::Line(line) => input(line),
+                    Next::TooLong(bytes) => {
+                        Input::Complaint(format!("a line of {bytes} bytes was left out"))
+                    }
+                    Next::End => return,
+                };
+                tell(&heard, &session, number, said).await;
+            }
+        }
+    }
+
+    fn write(
+        &self,
+        mut input: ChildStdin,
+        mut lines: mpsc::UnboundedReceiver<String>,
+    ) -> JoinHandle<()> {
+        let unread_bytes = Arc::clone(&self.unread_bytes);
+        tokio::spawn(async move {
+            while let Some(mut line) = lines.recv().await {
+                line.push('\n');
+                // A program that is gone says so by its end.
+                if input.write_all(line.as_bytes()).await.is_err() {
+                    return;
+                }
+                let _ = input.flush().await;
+                unread_bytes.fetch_sub(line.len(), Ordering::Relaxed);
+            }
+        })
+    }
+}
+
+async fn tell(heard: &mpsc::Sender<Heard>, session: &SessionId, number: u64, input: Input) {
+    let session = session.clone();
+    let _ = heard.send(Heard { session, life: Some(number), input }).await;
+}
+
+/// First politely: what was written is read, then the input ends. Then firmly.
+async fn end(
+    child: &mut Child,
+    process: Option<u32>,
+    writing: Option<&JoinHandle<()>>,
+) -> std::io::Result<ExitStatus> {
+    if let Ok(status) = timeout(LEAVES_WITHIN, child.wait()).await {
+        return status;
+    }
+    if let Some(writing) = writing {
+        writing.abort();
+    }
+    tree::ask_to_end(process);
+    if let Ok(status) = timeout(ENDS_WITHIN, child.wait()).await {
+        return status;
+    }
+    child.start_kill()?;
+    child.wait().await
+}
+
+#[cfg(unix)]
+fn how(status: ExitStatus) -> Ended {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ended::Exited(code),
+        (None, signal) => Ended::Killed(signal.unwrap_or(0)),
+    }
+}
+
+#[cfg(not(unix))]
+fn how(status: ExitStatus) -> Ended {
+    Ended::Exited(status.code().unwrap_or(-1))
+}
