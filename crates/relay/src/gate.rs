@@ -8,6 +8,7 @@
 
 mod client;
 mod proxy;
+mod room;
 mod throttle;
 
 use std::future::Future;
@@ -16,6 +17,7 @@ use bytes::Bytes;
 
 pub use client::{ClientGate, serve_client};
 pub use proxy::{ProxyGate, serve_proxy};
+pub(crate) use room::Taken as RoomTaken;
 pub use throttle::{Rates, Throttles};
 
 /// What a socket brings.

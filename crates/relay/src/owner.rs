@@ -24,6 +24,7 @@ use wire::native::{Cache, Denied};
 
 use crate::books::{Appended, Books, EventsAsked};
 use crate::directory::Directory;
+use crate::gate::RoomTaken;
 use crate::hub::{Hub, Passed, Published};
 use crate::metrics::{Held, Metrics};
 use crate::ports::Clock;
@@ -54,7 +55,7 @@ pub(crate) enum Input {
     /// Decide this.
     Command(Box<Command>, Reply),
     /// Show this to watchers.
-    Passing(ConnectionId, Delta),
+    Passing(ConnectionId, Delta, RoomTaken),
     /// Tell the head and the drafts, once everything before is committed.
     Join(oneshot::Sender<Joined>),
 }
@@ -112,7 +113,11 @@ struct Loaded {
 /// What one batch of commands led to.
 #[derive(Default)]
 struct Batch {
-    events: Vec<session::Recorded>,
+    entries: Vec<Entry>,
+    /// How sends stand after it.
+    sends: Vec<(domain::MessageId, Vec<u8>)>,
+    /// Whether lists show any of it.
+    is_shown: bool,
     outgoing: Vec<Outgoing>,
 }
 
@@ -206,7 +211,9 @@ impl Owner {
                 Input::Command(command, reply) => {
                     self.decide(*command, reply, &mut batch).await;
                 }
-                Input::Passing(connection, delta) => self.pass(&connection, delta, &mut batch),
+                Input::Passing(connection, delta, taken) => {
+                    self.pass(&connection, delta, taken, &mut batch);
+                }
                 Input::Join(reply) => {
                     let head = self.loaded.as_ref().map(|loaded| loaded.session.head());
                     let head = match head {
@@ -248,8 +255,7 @@ impl Owner {
                     settle_drafts(&mut self.drafts, &recorded.event);
                 }
                 self.collect_orders(batch);
-                let published = self.publish_later(&events, batch);
-                batch.events.extend(events);
+                let published = self.publish_later(events, batch);
                 batch.outgoing.push(Outgoing::Done(reply, published));
             }
         }
@@ -269,18 +275,24 @@ impl Owner {
 
     fn publish_later(
         &self,
-        events: &[session::Recorded],
+        events: Vec<session::Recorded>,
         batch: &mut Batch,
     ) -> Vec<Arc<Published>> {
-        let published: Vec<_> = events
-            .iter()
-            .map(|recorded| Arc::new(Published::new(self.id.clone(), recorded.clone())))
-            .collect();
-        if !published.is_empty() {
-            let shows = events.iter().any(|recorded| Card::shows(&recorded.event));
-            let card = self.loaded.as_ref().filter(|_| shows).map(|l| Box::new(l.session.card()));
-            batch.outgoing.push(Outgoing::Events(card, published.clone()));
+        if events.is_empty() {
+            return vec![];
         }
+        let is_shown = events.iter().any(|recorded| Card::shows(&recorded.event));
+        batch.is_shown |= is_shown;
+        batch.sends.extend(events.iter().filter_map(told));
+        let mut published = Vec::with_capacity(events.len());
+        for recorded in events {
+            let body = store::codec::encode_event(&recorded);
+            let (sequence, at, stored_bytes) = (recorded.sequence, recorded.at, body.len());
+            batch.entries.push(Entry { sequence, at, body });
+            published.push(Arc::new(Published::new(self.id.clone(), recorded, stored_bytes)));
+        }
+        let card = self.loaded.as_ref().filter(|_| is_shown).map(|l| Box::new(l.session.card()));
+        batch.outgoing.push(Outgoing::Events(card, published.clone()));
         published
     }
 
@@ -300,7 +312,13 @@ impl Owner {
         }
     }
 
-    fn pass(&mut self, connection: &ConnectionId, delta: Delta, batch: &mut Batch) {
+    fn pass(
+        &mut self,
+        connection: &ConnectionId,
+        delta: Delta,
+        taken: RoomTaken,
+        batch: &mut Batch,
+    ) {
         let Some(loaded) = self.loaded.as_ref() else { return };
         let via = loaded.session.status().via();
         if via.is_none_or(|via| via.connection != *connection) || !self.drafts.take(&delta) {
@@ -308,14 +326,14 @@ impl Owner {
         }
         let passing = Passing { after: loaded.session.head(), delta };
         let passed = Passed { session: self.id.clone(), passing, native: Cache::default() };
-        batch.outgoing.push(Outgoing::Passing(Arc::new(passed)));
+        batch.outgoing.push(Outgoing::Passing(Arc::new(passed), taken));
     }
 
     fn submit(&mut self, batch: Batch) {
-        let Batch { events, outgoing } = batch;
-        if !events.is_empty() {
+        let Batch { entries, sends, is_shown, outgoing } = batch;
+        if !entries.is_empty() {
             self.submitted += 1;
-            if let Some(append) = self.append(&events) {
+            if let Some(append) = self.append(entries, sends, is_shown) {
                 self.shared.metrics.appends_waiting.fetch_add(1, Ordering::Relaxed);
                 self.shared.books.append(append, (self.acks.clone(), self.submitted));
             }
@@ -325,25 +343,23 @@ impl Owner {
         self.release();
     }
 
-    fn append(&mut self, events: &[session::Recorded]) -> Option<Append> {
+    fn append(
+        &mut self,
+        entries: Vec<Entry>,
+        sends: Vec<(domain::MessageId, Vec<u8>)>,
+        is_shown: bool,
+    ) -> Option<Append> {
         let loaded = self.loaded.as_mut()?;
         let mut append = Append::new(self.id.clone(), loaded.epoch);
-        append.entries = events
-            .iter()
-            .map(|recorded| Entry {
-                sequence: recorded.sequence,
-                at: recorded.at,
-                body: store::codec::encode_event(recorded),
-            })
-            .collect();
-        append.sends = events.iter().filter_map(told).collect();
+        append.entries = entries;
+        append.sends = sends;
         let head = loaded.session.head();
         if head.0 - loaded.snapshot_at.0 >= SNAPSHOT_EVERY_EVENTS {
             let body = store::codec::encode_session(&loaded.session);
             append.snapshot = Some(Snapshot { sequence: head, body });
             loaded.snapshot_at = head;
         }
-        if events.iter().any(|recorded| Card::shows(&recorded.event)) {
+        if is_shown {
             append.card = Some(store::codec::encode_card(&loaded.session.card()));
         }
         Some(append)
@@ -417,8 +433,11 @@ impl Owner {
             let page = self.shared.books.events(ask).await?;
             let Some(last) = page.events.last() else { return Ok(()) };
             shown = last.sequence;
-            let unseen = page.events.into_iter();
-            let unseen = unseen.map(|r| Arc::new(Published::new(self.id.clone(), r))).collect();
+            let unseen = page.events.into_iter().map(|recorded| {
+                let stored_bytes = store::codec::encode_event(&recorded).len();
+                Arc::new(Published::new(self.id.clone(), recorded, stored_bytes))
+            });
+            let unseen = unseen.collect();
             let card = Some(Box::new(session.card()));
             let mut burst = vec![];
             Outgoing::Events(card, unseen).leave(&self.id, &self.shared, &mut burst);

@@ -11,13 +11,14 @@ use domain::passing::Delta;
 use domain::session::status::DownReason;
 use domain::session::{Change, Command};
 use domain::{ClientKey, ConnectionId, Refusal, RequestId, Sequence, SessionId};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 use wire::native::{Denied, Listing};
 
 use crate::books::{Books, EventPage, EventsAsked};
 use crate::directory::Directory;
 use crate::fleet_owner::{self, FleetOwner};
-use crate::hub::{Burst, Hub, Published};
+use crate::gate::RoomTaken;
+use crate::hub::{Hub, Published, Watch};
 use crate::metrics::Metrics;
 use crate::owner::{self, Input, Joined, Owner, Reply};
 use crate::ports::Ports;
@@ -115,8 +116,14 @@ impl Relay {
     }
 
     /// A few more words of a message in the making.
-    pub(crate) async fn pass(&self, session: &SessionId, from: &ConnectionId, delta: Delta) {
-        self.put(session, Input::Passing(from.clone(), delta)).await;
+    pub(crate) async fn pass(
+        &self,
+        session: &SessionId,
+        from: &ConnectionId,
+        delta: Delta,
+        taken: RoomTaken,
+    ) {
+        self.put(session, Input::Passing(from.clone(), delta, taken)).await;
     }
 
     /// Where a watcher of a session begins.
@@ -219,7 +226,7 @@ impl Relay {
     }
 
     /// Watches everything from here on.
-    pub fn watch(&self) -> broadcast::Receiver<Burst> {
+    pub fn watch(&self) -> Watch {
         self.0.shared.hub.watch()
     }
 

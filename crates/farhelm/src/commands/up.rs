@@ -7,7 +7,7 @@ use std::time::Duration;
 use ::proxy::ProxyConfig;
 use domain::Role;
 use server::{clock, pairing_link};
-use tokio::sync::{broadcast, oneshot};
+use tokio::sync::oneshot;
 
 use crate::arguments::{Relay, Serve, Up};
 use crate::problem::Problem;
@@ -89,13 +89,13 @@ async fn finish(farewell: impl Future<Output = ()>, stop: &mut Stop) {
 }
 
 /// Ends when some session's machine is there.
-async fn connected(served: &Served, mut live: broadcast::Receiver<relay::hub::Burst>) {
+async fn connected(served: &Served, mut live: relay::hub::Watch) {
     loop {
         let listings = served.relay.listings();
         if listings.iter().any(|listing| listing.card.status.via().is_some()) {
             return;
         }
-        if let Err(broadcast::error::RecvError::Closed) = live.recv().await {
+        if let Err(relay::hub::Missing::Closed) = live.recv().await {
             return;
         }
     }

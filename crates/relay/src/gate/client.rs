@@ -10,16 +10,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::session::{Command, Wish};
 use domain::{ClientKey, Principal, SessionId, fleet};
-use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 use wire::native::{Asked, ClientConnection, Denied, Limits, Output, PageOf, ReadJob, Welcome};
 
+use super::room::Room;
 use super::throttle::ClientThrottle;
-use super::{Incoming, Throttles, Transport, close};
+use super::{Incoming, RoomTaken, Throttles, Transport, close};
 use crate::Relay;
 use crate::books::EventPage;
-use crate::hub::{Burst, Live};
+use crate::hub::{Burst, Live, Missing, Watch};
 use crate::metrics::Held;
 use crate::owner::{Joined, Reply};
 use crate::routes::Kick;
@@ -28,8 +28,6 @@ use crate::routes::Kick;
 const FRAMES_WAITING_MAX: usize = 512;
 /// Their bytes: the live events that go beyond are the last that are taken before writing.
 const FRAMES_WAITING_BYTES_MAX: usize = 1 << 20;
-/// How long a slow client may keep the others' events in memory; after that it reads the ledger.
-const LIVE_HELD_WITHIN: Duration = Duration::from_secs(1);
 
 /// What a client's gate needs.
 #[derive(Clone)]
@@ -57,7 +55,10 @@ struct Gate {
     machine: ClientConnection,
     throttle: ClientThrottle,
     returns: mpsc::UnboundedSender<Returned>,
-    live: Option<broadcast::Receiver<Burst>>,
+    live: Option<Watch>,
+    room: Room,
+    /// What the frame in hand takes of it.
+    taken: RoomTaken,
     frames: Vec<Bytes>,
     /// Empty between uses; kept for its memory.
     outputs: Vec<Output>,
@@ -79,14 +80,24 @@ pub async fn serve_client<T: Transport>(
     let connection = relay.ports().ids.connection();
     let throttle = throttles.of(key(principal.as_ref()));
     let machine = ClientConnection::new(connection, principal, limits, now);
-    let (live, frames, outputs, closing) = (None, vec![], vec![], None);
-    let mut gate = Gate { relay, machine, throttle, returns, live, frames, outputs, closing };
+    let mut gate = Gate {
+        relay,
+        machine,
+        throttle,
+        returns,
+        live: None,
+        room: Room::default(),
+        taken: None,
+        frames: vec![],
+        outputs: vec![],
+        closing: None,
+    };
     let mut nap = Box::pin(tokio::time::sleep(gate.until_deadline()));
     if let Some(first) = first {
         gate.on_incoming(Incoming::Text(first)).await;
     }
     loop {
-        if !gate.frames.is_empty() && gate.write(&mut transport).await.is_err() {
+        if !gate.frames.is_empty() && transport.send_all(&mut gate.frames).await.is_err() {
             return;
         }
         if let Some((code, reason)) = gate.closing {
@@ -115,24 +126,6 @@ pub async fn serve_client<T: Transport>(
 }
 
 impl Gate {
-    /// Whoever takes its frames slowly lets go of what is live meanwhile: the ring holds a number
-    /// of events, not of bytes.
-    async fn write<T: Transport>(&mut self, transport: &mut T) -> Result<(), ()> {
-        let was_live = {
-            let mut sending = std::pin::pin!(transport.send_all(&mut self.frames));
-            if let Ok(sent) = tokio::time::timeout(LIVE_HELD_WITHIN, sending.as_mut()).await {
-                return sent;
-            }
-            let was_live = self.live.take().is_some();
-            sending.await?;
-            was_live
-        };
-        if was_live {
-            self.on_lag().await;
-        }
-        Ok(())
-    }
-
     async fn on_incoming(&mut self, incoming: Incoming) {
         let text = match incoming {
             Incoming::Text(text) => text,
@@ -145,7 +138,9 @@ impl Gate {
         };
         let now = self.relay.ports().clock.now();
         let outputs = self.machine.on_text(text, &mut self.throttle, now);
+        self.taken = self.room.take(text.len()).await;
         self.carry_out(outputs).await;
+        self.taken = None;
     }
 
     async fn on_returned(&mut self, returned: Returned) {
@@ -167,14 +162,14 @@ impl Gate {
     }
 
     /// Takes everything that waits in the ring, up to a bound, to be written together.
-    async fn on_live(&mut self, first: Result<Burst, RecvError>) {
+    async fn on_live(&mut self, first: Result<Burst, Missing>) {
         let (mut next, mut bytes, mut waited) = (Some(first), 0, false);
         while let Some(taken) = next.take() {
             let before = self.frames.len();
             match taken {
                 Ok(burst) => self.show(&burst).await,
-                Err(RecvError::Lagged(_)) => self.on_lag().await,
-                Err(RecvError::Closed) => {
+                Err(Missing::Lagged) => self.on_lag().await,
+                Err(Missing::Closed) => {
                     return self.close(close::GOING_DOWN, "the relay is going down");
                 }
             }
@@ -182,22 +177,14 @@ impl Gate {
             if self.frames.len() >= FRAMES_WAITING_MAX || bytes >= FRAMES_WAITING_BYTES_MAX {
                 return;
             }
-            next = self.waiting_burst();
+            next = self.live.as_mut().and_then(Watch::try_recv);
             if next.is_none() && !waited {
                 // One commit serves many sessions: their owners are about to publish as well, and
                 // one write can take all of it.
                 waited = true;
                 tokio::task::yield_now().await;
-                next = self.waiting_burst();
+                next = self.live.as_mut().and_then(Watch::try_recv);
             }
-        }
-    }
-
-    fn waiting_burst(&mut self) -> Option<Result<Burst, RecvError>> {
-        match self.live.as_mut()?.try_recv() {
-            Ok(burst) => Some(Ok(burst)),
-            Err(TryRecvError::Lagged(missed)) => Some(Err(RecvError::Lagged(missed))),
-            Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
     }
 
@@ -305,8 +292,9 @@ impl Gate {
             let _ = self.returns.send(Returned::Denied(asked, denied));
             return;
         }
-        let returns = self.returns.clone();
+        let (returns, taken) = (self.returns.clone(), self.taken.take());
         let reply = Reply::Call(Box::new(move |answer| {
+            drop(taken);
             if let Err(denied) = answer {
                 let _ = returns.send(Returned::Denied(asked, denied));
             }
@@ -353,7 +341,7 @@ impl Gate {
     }
 }
 
-async fn next(live: Option<&mut broadcast::Receiver<Burst>>) -> Result<Burst, RecvError> {
+async fn next(live: Option<&mut Watch>) -> Result<Burst, Missing> {
     match live {
         Some(live) => live.recv().await,
         None => std::future::pending().await,

@@ -22,7 +22,8 @@ use tokio::sync::mpsc;
 use tokio::time::Sleep;
 use wire::native::{Denied, ProxyConnection, ProxyLimits, ProxyOutput};
 
-use super::{Incoming, Transport, close};
+use super::room::Room;
+use super::{Incoming, RoomTaken, Transport, close};
 use crate::Relay;
 use crate::metrics::Held;
 use crate::owner::Reply;
@@ -59,6 +60,9 @@ struct Gate {
     /// Brought up through this connection.
     sessions: BTreeSet<SessionId>,
     returns: mpsc::UnboundedSender<Returned>,
+    room: Room,
+    /// What the frame in hand takes of it.
+    taken: RoomTaken,
     frames: Vec<Bytes>,
     closing: Option<(u16, &'static str)>,
 }
@@ -87,6 +91,8 @@ pub async fn serve_proxy<T: Transport>(
         receiver: Receiver::default(),
         sessions: BTreeSet::new(),
         returns,
+        room: Room::default(),
+        taken: None,
         frames: vec![],
         closing: None,
     };
@@ -145,7 +151,9 @@ impl Gate {
         };
         let now = self.relay.ports().clock.now();
         let outputs = self.machine.on_text(text, now);
+        self.taken = self.room.take(text.len()).await;
         self.carry_out(outputs).await;
+        self.taken = None;
     }
 
     async fn on_returned(&mut self, returned: Returned) {
@@ -213,7 +221,8 @@ impl Gate {
                 }
                 ProxyOutput::Passing { session, delta } => {
                     if self.sessions.contains(&session) {
-                        self.relay.pass(&session, &self.connection, delta).await;
+                        let taken = self.taken.take();
+                        self.relay.pass(&session, &self.connection, delta, taken).await;
                     }
                 }
                 ProxyOutput::Launched { number, request, session } => {
@@ -318,18 +327,22 @@ impl Gate {
         let ends = matches!(report, Report::Closed { .. }).then(|| session.clone());
         let word = Word { connection: self.connection.clone(), position, report };
         let (returns, about) = (self.returns.clone(), session.clone());
-        let reply = Reply::Call(Box::new(move |answer| match answer {
-            Err(Denied::Failed(_) | Denied::Code(..)) => {
-                let _ = returns.send(Returned::Failed);
-            }
-            Err(Denied::Refused(refusal)) => {
-                tracing::debug!(session = %about, %refusal, "a report was refused");
-                let _ = number.map(|number| returns.send(Returned::Done(number)));
-                let _ = returns.send(Returned::Refused(about, Box::new(refusal)));
-            }
-            Ok(_) => {
-                let _ = ends.map(|session| returns.send(Returned::Ended(session)));
-                let _ = number.map(|number| returns.send(Returned::Done(number)));
+        let taken = self.taken.take();
+        let reply = Reply::Call(Box::new(move |answer| {
+            drop(taken);
+            match answer {
+                Err(Denied::Failed(_) | Denied::Code(..)) => {
+                    let _ = returns.send(Returned::Failed);
+                }
+                Err(Denied::Refused(refusal)) => {
+                    tracing::debug!(session = %about, %refusal, "a report was refused");
+                    let _ = number.map(|number| returns.send(Returned::Done(number)));
+                    let _ = returns.send(Returned::Refused(about, Box::new(refusal)));
+                }
+                Ok(_) => {
+                    let _ = ends.map(|session| returns.send(Returned::Ended(session)));
+                    let _ = number.map(|number| returns.send(Returned::Done(number)));
+                }
             }
         }));
         self.relay.tell(&session, Command::Proxy(word), reply).await;

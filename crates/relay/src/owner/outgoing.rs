@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use wire::native::Denied;
 
 use super::{Joined, Shared};
+use crate::gate::RoomTaken;
 use crate::hub::{Live, Passed, Published};
 use crate::metrics::Metrics;
 use crate::routes::Errand;
@@ -47,7 +48,7 @@ impl Reply {
 pub(crate) enum Outgoing {
     Orders(ConnectionId, Vec<Order>),
     Events(Option<Box<Card>>, Vec<Arc<Published>>),
-    Passing(Arc<Passed>),
+    Passing(Arc<Passed>, RoomTaken),
     Done(Reply, Vec<Arc<Published>>),
     Denied(Reply, Denied),
     Joined(oneshot::Sender<Joined>, Joined),
@@ -74,7 +75,7 @@ impl Outgoing {
                     burst.push(Live::Session(event));
                 }
             }
-            Self::Passing(passed) => {
+            Self::Passing(passed, _taken) => {
                 shared.metrics.passing.fetch_add(1, Ordering::Relaxed);
                 burst.push(Live::Passing(passed));
             }
@@ -91,7 +92,7 @@ impl Outgoing {
         match self {
             Self::Events(_, published) => published.iter().any(|p| p.recorded.position.is_some()),
             Self::Orders(..)
-            | Self::Passing(_)
+            | Self::Passing(..)
             | Self::Done(..)
             | Self::Denied(..)
             | Self::Joined(..) => false,
@@ -104,7 +105,7 @@ impl Outgoing {
             Self::Done(reply, _) | Self::Denied(reply, _) => {
                 reply.tell(Err(Denied::Failed(why.to_owned())));
             }
-            Self::Orders(..) | Self::Events(..) | Self::Passing(_) | Self::Joined(..) => {}
+            Self::Orders(..) | Self::Events(..) | Self::Passing(..) | Self::Joined(..) => {}
         }
     }
 }

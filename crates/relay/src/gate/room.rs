@@ -1,0 +1,83 @@
+//! Room: how much of what one peer said may wait for its commit.
+//!
+//! Inboxes are bounded in commands; this bounds what the large ones among them take. Whoever says
+//! more waits, as with a full inbox, until what it said before is recorded or refused.
+//!
+//! Not here: how often a peer may say something (`throttle`), what the ring holds (`hub`).
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Frames up to this size take no room: the inboxes' bounds are enough for them.
+const SMALL_BYTES_MAX: usize = 4 << 10;
+/// The bytes of one peer's larger frames that may wait. A single larger one takes all of it.
+const WAITING_BYTES_MAX: u32 = 4 << 20;
+
+/// The room of one peer.
+#[derive(Debug)]
+pub(super) struct Room(Arc<Semaphore>);
+
+/// Room that is taken until this is dropped.
+pub(crate) type Taken = Option<OwnedSemaphorePermit>;
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(WAITING_BYTES_MAX as usize)))
+    }
+}
+
+impl Room {
+    /// Waits until there is room for a frame.
+    pub(super) async fn take(&self, frame_bytes: usize) -> Taken {
+        if frame_bytes <= SMALL_BYTES_MAX {
+            return None;
+        }
+        let bytes = u32::try_from(frame_bytes).unwrap_or(u32::MAX).min(WAITING_BYTES_MAX);
+        // Fails only when closed, which it never is.
+        self.0.clone().acquire_many_owned(bytes).await.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(ready) => Some(ready),
+            Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn frames_beyond_the_room_wait_until_an_earlier_one_is_done() {
+        let room = Room::default();
+        let first = now(room.take(3 * MIB)).unwrap();
+        assert!(now(room.take(2 * MIB)).is_none());
+        drop(first);
+        assert!(now(room.take(2 * MIB)).is_some());
+    }
+
+    #[test]
+    fn small_frames_never_wait() {
+        let room = Room::default();
+        let _all = now(room.take(4 * MIB)).unwrap();
+        assert!(now(room.take(SMALL_BYTES_MAX)).is_some());
+    }
+
+    #[test]
+    fn a_frame_larger_than_the_room_passes_alone() {
+        let room = Room::default();
+        let huge = now(room.take(9 * MIB)).unwrap();
+        assert!(now(room.take(MIB)).is_none());
+        drop(huge);
+        assert!(now(room.take(MIB)).is_some());
+    }
+}
