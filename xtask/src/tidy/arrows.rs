@@ -1,5 +1,6 @@
 //! Dependency arrows between the crates: they point up one list, and `server` and `proxy` meet
-//! only in `farhelm` (and in the simulation, which runs everything).
+//! only in `farhelm` (and in the simulation, which runs everything). Test support stands beside
+//! the list: it knows nobody, and only tests know it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +12,14 @@ const ROOMS: [&str; 11] = [
     "sim",
 ];
 
+/// What only tests may use (dev-dependencies, and `xtask`); it depends on no room.
+const TEST_SUPPORT: [&str; 1] = ["fake_model"];
+
 /// Where `server` and `proxy` may be under one roof.
 const MEETING_ROOMS: [&str; 2] = ["farhelm", "sim"];
 
-const KINDS: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+const SHIPPED: [&str; 2] = ["dependencies", "build-dependencies"];
+const FOR_TESTS: [&str; 1] = ["dev-dependencies"];
 
 /// Checks every `crates/*/Cargo.toml`.
 pub(crate) fn check(files: &[File]) -> Vec<Problem> {
@@ -24,12 +29,32 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
         let Some(room) = room(&file.path) else { continue };
         match file.text.parse::<toml::Table>() {
             Ok(manifest) => {
-                arrows.insert(room, dependencies(&manifest));
+                let shipped = dependencies(&manifest, &SHIPPED);
+                let for_tests = dependencies(&manifest, &FOR_TESTS);
+                if shipped.iter().any(|name| TEST_SUPPORT.contains(&name.as_str())) {
+                    problems.push(Problem(format!(
+                        "{}: test support belongs into dev-dependencies",
+                        file.path
+                    )));
+                }
+                let mut named: BTreeSet<String> = shipped.union(&for_tests).cloned().collect();
+                named.retain(|name| !TEST_SUPPORT.contains(&name.as_str()));
+                arrows.insert(room, named);
             }
             Err(error) => problems.push(Problem(format!("{}: {error}", file.path))),
         }
     }
     for (room, targets) in &arrows {
+        if TEST_SUPPORT.contains(&room.as_str()) {
+            if !targets.is_empty() {
+                let named: Vec<&str> = targets.iter().map(String::as_str).collect();
+                problems.push(Problem(format!(
+                    "crates/{room}/Cargo.toml: test support depends on no room, but names {}",
+                    named.join(", ")
+                )));
+            }
+            continue;
+        }
         let Some(height) = height(room) else {
             problems.push(Problem(format!(
                 "crates/{room}: not a room of this house: add it to the list in {} and to \
@@ -68,20 +93,21 @@ fn height(room: &str) -> Option<usize> {
     ROOMS.iter().position(|known| *known == room)
 }
 
-/// The rooms that a manifest names, in any table, also under a different name and per target.
-fn dependencies(manifest: &toml::Table) -> BTreeSet<String> {
+/// The rooms that a manifest names in these tables, also under a different name and per target.
+fn dependencies(manifest: &toml::Table, kinds: &[&str]) -> BTreeSet<String> {
     let per_target = manifest.get("target").and_then(toml::Value::as_table);
     let targets = per_target.into_iter().flat_map(|table| table.values());
     let tables = targets.filter_map(toml::Value::as_table).chain([manifest]);
     let mut named = BTreeSet::new();
     for table in tables {
-        for kind in KINDS {
-            let Some(entries) = table.get(kind).and_then(toml::Value::as_table) else { continue };
+        for kind in kinds {
+            let Some(entries) = table.get(*kind).and_then(toml::Value::as_table) else { continue };
             for (key, entry) in entries {
                 let renamed = entry.get("package").and_then(toml::Value::as_str);
                 let local = entry.get("path").is_some();
-                let name = renamed.unwrap_or(key);
-                if local || height(name).is_some() || name == "xtask" {
+                let name = renamed.unwrap_or(key.as_str());
+                let support = TEST_SUPPORT.contains(&name);
+                if local || support || height(name).is_some() || name == "xtask" {
                     named.insert(name.to_owned());
                 }
             }
@@ -146,6 +172,16 @@ mod tests {
         ];
         let problems = check(&detour);
         assert!(problems.iter().any(|p| p.0.contains("meet in client")), "{problems:?}");
+    }
+
+    #[test]
+    fn test_support_is_for_tests_and_knows_nobody() {
+        let used = manifest("agents", "[dev-dependencies]\nfake_model.workspace = true");
+        assert_eq!(check(&[used, manifest("fake_model", "[dependencies]\naxum = \"1\"")]), []);
+        let shipped = manifest("farhelm", "[dependencies]\nfake_model.workspace = true");
+        assert_eq!(check(&[shipped]).len(), 1);
+        let knowing = manifest("fake_model", "[dev-dependencies]\nwire.workspace = true");
+        assert_eq!(check(&[knowing]).len(), 1);
     }
 
     #[test]
