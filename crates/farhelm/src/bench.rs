@@ -97,7 +97,7 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Problem> {
 
 fn measure(bench: &Bench) -> Outcome<String> {
     process::raise_open_files();
-    let names: Vec<_> = bench.names.iter().flat_map(|name| name.scenarios()).copied().collect();
+    let names: Vec<_> = bench.names.iter().flat_map(Scenario::scenarios).copied().collect();
     let names = if names.is_empty() { Scenario::ALL.to_vec() } else { names };
     let lab = Lab::open(bench)?;
     let machine = Machine::look(lab.folder());

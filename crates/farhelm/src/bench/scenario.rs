@@ -83,10 +83,10 @@ impl Scenario {
 
     /// What a name on the command line stands for.
     pub(super) fn scenarios(&self) -> &[Self] {
-        match self {
-            Self::Agents => &[Self::AgentsTokenHop, Self::AgentsProxyMemory],
-            one => std::slice::from_ref(one),
+        if *self == Self::Agents {
+            return &[Self::AgentsTokenHop, Self::AgentsProxyMemory];
         }
+        std::slice::from_ref(self)
     }
 
     /// Name, unit, and what is to be reached.
