@@ -8,6 +8,7 @@ mod driver;
 mod known;
 mod names;
 mod program;
+pub mod rpc;
 mod scribe;
 
 pub use driver::{Driver, Ended, File, Image, Input, Lookup, Order, Output};
