@@ -9,9 +9,11 @@ mod known;
 mod names;
 mod program;
 mod scribe;
+mod stored;
 
 pub use driver::{Driver, Ended, File, Image, Input, Lookup, Order, Output};
 pub use known::{KNOWN, Known, driver_of};
 pub use names::{run_id, uuid_of};
 pub use program::{Earlier, Launcher, Program, Setup};
 pub use scribe::Scribe;
+pub use stored::Summary;
