@@ -58,7 +58,8 @@ mod tests {
         assert_eq!(moment("2026-11-16T02:40:07.750Z"), Some(Timestamp(1_794_796_807_750)));
         assert_eq!(moment("2026-11-16T03:40:07.75+01:00"), Some(Timestamp(1_794_796_807_750)));
         assert_eq!(moment("2024-02-29T00:00:00.123456789Z"), Some(Timestamp(1_709_164_800_123)));
-        for wrong in ["", "yesterday", "2026-13-01T00:00:00Z", "2026-01-01", "2026-01-01Tx:00:00Z"] {
+        for wrong in ["", "yesterday", "2026-13-01T00:00:00Z", "2026-01-01", "2026-01-01Tx:00:00Z"]
+        {
             assert_eq!(moment(wrong), None, "{wrong}");
         }
     }

@@ -22,7 +22,13 @@ const SHELLS: [&str; 4] = ["bash", "zsh", "sh", "dash"];
 pub(super) fn tool_call(item: &Item, workspace: &Path) -> Option<ToolCall> {
     let (id, tool, kind, status, detail) = match item {
         Item::CommandExecution {
-            id, command, cwd, status, command_actions, aggregated_output, exit_code,
+            id,
+            command,
+            cwd,
+            status,
+            command_actions,
+            aggregated_output,
+            exit_code,
         } => {
             let detail = ToolDetail {
                 title: Some(one_line(&command_title(command, command_actions))),

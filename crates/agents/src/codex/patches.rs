@@ -23,9 +23,7 @@ pub(super) fn locations(changes: &[Change]) -> Vec<Location> {
 }
 
 fn diffs_of(change: &Change) -> Vec<Diff> {
-    let whole = |old_text, new_text| {
-        vec![Diff { path: change.path.clone(), old_text, new_text }]
-    };
+    let whole = |old_text, new_text| vec![Diff { path: change.path.clone(), old_text, new_text }];
     match &change.kind {
         ChangeKind::Add => whole(None, Some(change.diff.clone())),
         ChangeKind::Delete => whole(Some(change.diff.clone()), None),
