@@ -4,6 +4,7 @@
 
 mod absent;
 pub mod claude;
+pub mod codex;
 pub mod demo;
 mod driver;
 mod files;
