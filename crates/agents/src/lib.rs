@@ -10,9 +10,11 @@ mod names;
 mod program;
 pub mod rpc;
 mod scribe;
+mod stored;
 
 pub use driver::{Driver, Ended, File, Image, Input, Lookup, Order, Output};
 pub use known::{KNOWN, Known, driver_of};
 pub use names::{run_id, uuid_of};
 pub use program::{Earlier, Launcher, Program, Setup};
 pub use scribe::Scribe;
+pub use stored::Summary;
