@@ -3,8 +3,10 @@
 //! Not here: processes, sockets, the disk (`proxy`).
 
 mod absent;
+pub mod acp;
 pub mod demo;
 mod driver;
+mod files;
 mod known;
 mod names;
 mod program;
@@ -13,6 +15,7 @@ mod scribe;
 mod stored;
 
 pub use driver::{Driver, Ended, File, Image, Input, Lookup, Order, Output};
+pub use files::words_with_files;
 pub use known::{KNOWN, Known, driver_of};
 pub use names::{run_id, uuid_of};
 pub use program::{Earlier, Launcher, Program, Setup};
