@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use client::{
-    Answer, Close, Doctor, Interrupt, Launch, Pair, Reach, RoleWord, Send, Sessions, Tail, Token,
-    TokenTask,
+    Answer, Attach, Close, Doctor, Interrupt, Launch, Pair, Reach, RoleWord, Run, Send, Sessions,
+    Tail, Token, TokenTask,
 };
 pub(crate) use serve::{Proxy, Relay, Serve, Up};
 
@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Sessions(Sessions),
     Send(Send),
     Tail(Tail),
+    Attach(Attach),
+    Run(Run),
     Answer(Answer),
     Interrupt(Interrupt),
     Launch(Launch),

@@ -53,14 +53,24 @@ pub(super) async fn launch(launch: Launch) -> Result<ExitCode, Problem> {
         frame["machine_label"] = json!(machine);
     }
     let finder = Finder::new(&launch.reach)?;
-    let told = exchange(finder.clone(), &request, "", &frame).await?;
-    let session = told["session_id"].as_str().unwrap_or_default().to_owned();
-    until_listed(&finder, &session).await?;
+    let told = launched(&finder, &request, &frame).await?;
     if launch.json {
         return print(true, &told, "");
     }
-    output::line(session)?;
+    output::line(told["session_id"].as_str().unwrap_or_default())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Launches, and waits until the session can be used.
+pub(super) async fn launched(
+    finder: &Finder,
+    request: &str,
+    frame: &Value,
+) -> Result<Value, Problem> {
+    let told = exchange(finder.clone(), request, "", frame).await?;
+    let session = told["session_id"].as_str().unwrap_or_default();
+    until_listed(finder, session).await?;
+    Ok(told)
 }
 
 /// The relay may tell of a launch a moment before its session is in the list. Whoever prints its id
