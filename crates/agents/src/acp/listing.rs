@@ -125,7 +125,10 @@ mod tests {
         let launcher = Launcher { command: "opencode".into(), ..Launcher::default() };
         let (mut listing, program, first) =
             Listing::begin(&launcher, Path::new("/w"), Some(Path::new("/w")));
-        assert_eq!((program.command.as_str(), program.folder.as_path()), ("opencode", Path::new("/w")));
+        assert_eq!(
+            (program.command.as_str(), program.folder.as_path()),
+            ("opencode", Path::new("/w"))
+        );
         assert!(first.contains(r#""method":"initialize""#));
         let able = r#"{"id":1,"result":{"agentCapabilities":{"sessionCapabilities":{"list":{}}}}}"#;
         let Listed::Write(lines) = listing.hear(able) else { panic!("it asks for the list") };

@@ -20,23 +20,13 @@ enum Note {
     /// The session was ready.
     Ready,
     /// As the agent last told.
-    Known {
-        settings: Settings,
-        abilities: Abilities,
-    },
+    Known { settings: Settings, abilities: Abilities },
     /// What was asked for.
     Wanted(Wanted),
     /// About to be written.
-    Writing {
-        id: MessageId,
-        attempt: Sequence,
-        digest: String,
-    },
+    Writing { id: MessageId, attempt: Sequence, digest: String },
     /// There was evidence, or it was found.
-    Delivered {
-        id: MessageId,
-        attempt: Sequence,
-    },
+    Delivered { id: MessageId, attempt: Sequence },
     /// An earlier conversation is in the ledger; how often it has each text of a person.
     Imported(BTreeMap<String, usize>),
     /// The commands that were last told.

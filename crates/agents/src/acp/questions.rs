@@ -160,5 +160,9 @@ fn text(permission: &Permission, quirks: &Quirks) -> String {
     let end =
         (0..=REMARK_BYTES_MAX.min(remark.len())).rev().find(|at| remark.is_char_boundary(*at));
     let remark = remark[..end.unwrap_or(0)].trim();
-    if remark.is_empty() { format!("{what}: {title}") } else { format!("{what}: {title}\n{remark}") }
+    if remark.is_empty() {
+        format!("{what}: {title}")
+    } else {
+        format!("{what}: {title}\n{remark}")
+    }
 }

@@ -10,7 +10,7 @@ use domain::{ModelId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::frames::{ConfigOption, Modes, Models, Opened, OptionValue};
+use super::frames::{ConfigOption, Models, Modes, Opened, OptionValue};
 
 /// Values of one setting that are kept; more are left out.
 const VALUES_MAX: usize = 512;

@@ -12,8 +12,8 @@ use super::frames::{self, Initialized, Opened, Permission, Update};
 use super::questions::outcome;
 use super::replay::Replay;
 use super::{Abilities, Acp, Ask, Observation, Phase, Quirks, Setting};
-use crate::rpc::{INTERNAL_ERROR, INVALID_PARAMS, Incoming, METHOD_NOT_FOUND, RpcError, TheirId};
 use crate::Output;
+use crate::rpc::{INTERNAL_ERROR, INVALID_PARAMS, Incoming, METHOD_NOT_FOUND, RpcError, TheirId};
 
 /// How long a new session may take: a little less than its launch waits.
 const NEW_WITHIN_MS: u64 = 27_000;
@@ -194,8 +194,7 @@ impl Acp {
     fn lose_context(&mut self, why: &str) {
         self.fail_lookups();
         let name = self.name();
-        let words =
-            format!("{name} begins anew and does not know what was said before. {why}");
+        let words = format!("{name} begins anew and does not know what was said before. {why}");
         self.scribe.notice("context_lost", words);
         if let Phase::Starting(starting) = &mut self.phase {
             starting.replay = None;
@@ -309,7 +308,8 @@ impl Acp {
             Some(failure) if !self.notes.is_ready => self.give_up_start(failure, now),
             Some(failure) => {
                 let word = setting.word();
-                self.scribe.notice("setting", format!("The {word} is not kept: {}", failure.message));
+                self.scribe
+                    .notice("setting", format!("The {word} is not kept: {}", failure.message));
                 self.set_next(now);
             }
             None => self.set_next(now),
@@ -360,7 +360,10 @@ impl Acp {
             || says_so.contains("unauthorized");
         if !wants_login {
             let words = format!("{name} says: {error}");
-            return Failure::new(if error.code == INTERNAL_ERROR { "internal" } else { "agent_error" }, words);
+            return Failure::new(
+                if error.code == INTERNAL_ERROR { "internal" } else { "agent_error" },
+                words,
+            );
         }
         let how = match self.quirks.login {
             Some(how) => how.to_owned(),

@@ -267,9 +267,8 @@ impl Acp {
         if let Some(stop) = &turn.stop {
             return (!stop.is_forced).then_some(stop.until);
         }
-        let may_be_silent = turn.is_silent
-            || !self.questions.is_empty()
-            || self.observation.any_tool_at_work();
+        let may_be_silent =
+            turn.is_silent || !self.questions.is_empty() || self.observation.any_tool_at_work();
         (!may_be_silent).then(|| turn.heard_at.plus_ms(SILENT_MS))
     }
 
