@@ -38,6 +38,8 @@ pub(super) struct Observation {
     count: u32,
     tools: Tools,
     strange: u32,
+    /// The call whose todo list was told last.
+    planned: Option<String>,
     /// When words that belong to no run are taken to be whole.
     loose_until: Option<Timestamp>,
     /// Millionths of a US dollar since the conversation began.
@@ -113,6 +115,9 @@ impl Observation {
         scribe: &mut Scribe,
         now: Timestamp,
     ) {
+        if let Some(entries) = self.todo_list(frame, quirks) {
+            scribe.plan(entries);
+        }
         match self.tools.hear(frame, quirks) {
             Some(News::Begun(call)) => {
                 self.finish_message(scribe, now);
@@ -122,6 +127,24 @@ impl Observation {
             Some(News::Changed(update)) => scribe.tool_update(update, now),
             None => {}
         }
+    }
+
+    /// The todo list that a tool is given, once for each call.
+    fn todo_list(&mut self, frame: &Tool, quirks: &Quirks) -> Option<Vec<PlanEntry>> {
+        let is_planning = quirks.plan_tool.is_some_and(|tool| {
+            self.tools.name(&frame.tool_call_id).is_some_and(|name| name == tool)
+        });
+        let todos = frame.raw_input.as_ref()?.get("todos").filter(|_| is_planning)?;
+        if self.planned.as_deref() == Some(&frame.tool_call_id) {
+            return None;
+        }
+        self.planned = Some(frame.tool_call_id.clone());
+        Some(plan(super::frames::read(todos.clone())))
+    }
+
+    /// What the agent calls the tool of a call.
+    pub(super) fn tool_name(&self, id: &str) -> Option<String> {
+        self.tools.name(id).map(str::to_owned)
     }
 
     /// A person said no to a tool call. Not every agent tells so itself.

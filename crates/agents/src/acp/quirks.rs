@@ -24,6 +24,10 @@ pub(super) struct Quirks {
     pub(super) records_all: bool,
     /// Each piece of thinking is a thought of its own.
     pub(super) thoughts_are_whole: bool,
+    /// It tells what it is about to write (`fs/write_text_file`), and then writes it itself.
+    pub(super) announces_writes: bool,
+    /// The tool whose input is the todo list, where no plan is told.
+    pub(super) plan_tool: Option<&'static str>,
     /// What stands between a tool's name and the rest of its call's id.
     pub(super) tool_name_ends_at: Option<&'static str>,
 }
@@ -38,6 +42,8 @@ const PLAIN: Quirks = Quirks {
     load_retry_ms: 0,
     records_all: false,
     thoughts_are_whole: false,
+    announces_writes: false,
+    plan_tool: None,
     tool_name_ends_at: None,
 };
 
@@ -58,6 +64,8 @@ const OPENCODE: Quirks = Quirks {
     display_name: Some("opencode"),
     login: Some("Run `opencode auth login` in a terminal on that machine"),
     records_all: true,
+    announces_writes: true,
+    plan_tool: Some("todowrite"),
     ..PLAIN
 };
 

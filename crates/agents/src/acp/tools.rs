@@ -70,6 +70,11 @@ impl Tools {
         Some(News::Changed(ToolUpdate { id, status, detail: Content::Open(change) }))
     }
 
+    /// What the agent calls the tool of a call.
+    pub(super) fn name(&self, id: &str) -> Option<&str> {
+        self.0.get(&ToolCallId::from(id)).map(|call| call.tool.as_str())
+    }
+
     /// A person said no.
     pub(super) fn deny(&mut self, id: &ToolCallId) {
         if let Some(known) = self.0.get_mut(id) {
@@ -200,8 +205,8 @@ fn output(frame: &Tool, gathered: Option<&str>) -> Option<String> {
     }
     let (is_at_work, is_over) = match frame.status.as_deref().and_then(status) {
         Some(ToolStatus::Running) => (true, false),
-        Some(ToolStatus::Completed | ToolStatus::Failed) => (true, true),
-        Some(ToolStatus::Pending | ToolStatus::Cancelled) | None => (false, false),
+        Some(ToolStatus::Completed | ToolStatus::Failed | ToolStatus::Cancelled) => (true, true),
+        Some(ToolStatus::Pending) | None => (false, false),
     };
     let raw = frame.raw_output.as_ref().filter(|_| is_over);
     let plain = raw.and_then(|raw| {

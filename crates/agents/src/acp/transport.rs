@@ -352,6 +352,7 @@ impl Acp {
     /// Why the agent refused, and what a person can do.
     pub(super) fn failure_of(&self, error: &RpcError) -> Failure {
         let name = self.name();
+        let error = &plain(error);
         let says_so = error.message.to_lowercase();
         let wants_login = error.code == AUTH_REQUIRED
             || error.code == 401
@@ -417,7 +418,11 @@ impl Acp {
     /// They ask.
     fn requested(&mut self, id: TheirId, method: &str, params: Value, now: Timestamp) {
         let refusal = match method {
-            "session/request_permission" => return self.asked(id, &frames::read(params), now),
+            "session/request_permission" => return self.asked(id, frames::read(params), now),
+            "fs/write_text_file" if self.quirks.announces_writes => {
+                let line = self.rpc.answer(&id, json!({}));
+                return self.write(line);
+            }
             "fs/read_text_file" | "fs/write_text_file" => {
                 "Farhelm offers no files: use the machine's own"
             }
@@ -430,12 +435,14 @@ impl Acp {
         self.write(line);
     }
 
-    fn asked(&mut self, id: TheirId, permission: &Permission, now: Timestamp) {
+    fn asked(&mut self, id: TheirId, mut permission: Permission, now: Timestamp) {
         let quirks = self.quirks;
         self.evidence();
         self.heard(now);
         // Some tell of a tool call only by asking for it.
         self.observation.tool(&permission.tool_call, &quirks, &mut self.scribe, now);
+        let known = self.observation.tool_name(&permission.tool_call.tool_call_id);
+        permission.tool_call.name = known.or(permission.tool_call.name);
         if permission.options.is_empty() {
             let line = self.rpc.refusal(&id, INVALID_PARAMS, "There is nothing to choose from");
             return self.write(line);
@@ -446,7 +453,7 @@ impl Acp {
             return self.write(line);
         }
         let run = self.scribe.run().cloned();
-        match self.questions.ask(id.clone(), permission, run.as_ref(), &quirks, now) {
+        match self.questions.ask(id.clone(), &permission, run.as_ref(), &quirks, now) {
             Some(prompt) => self.scribe.ask(prompt, now),
             None => {
                 let line = self.rpc.answer(&id, outcome(None));
@@ -465,4 +472,12 @@ impl Acp {
         }
         self.scribe.prompt_gone(&prompt, now);
     }
+}
+
+/// Some pass on what their provider says as it came.
+fn plain(error: &RpcError) -> RpcError {
+    let inside = serde_json::from_str::<Value>(&error.message).ok();
+    let words = inside.as_ref().and_then(|inside| inside["error"]["message"].as_str());
+    let message = words.unwrap_or(&error.message).to_owned();
+    RpcError { message, ..error.clone() }
 }

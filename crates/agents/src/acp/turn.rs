@@ -89,8 +89,13 @@ impl Acp {
                 let voice = Voice::Thinking;
                 self.observation.words(&chunk, voice, &quirks, &mut self.scribe, now);
             }
-            Update::Tool(frame) => {
+            Update::Tool(mut frame) => {
                 self.evidence();
+                // However the agent puts it, what ends now was cut off.
+                let is_stopping = self.turn.as_ref().is_some_and(Turn::is_stopping);
+                if is_stopping && matches!(frame.status.as_deref(), Some("completed" | "failed")) {
+                    frame.status = Some("cancelled".to_owned());
+                }
                 self.observation.tool(&frame, &quirks, &mut self.scribe, now);
             }
             Update::Plan(lines) => {
@@ -259,6 +264,9 @@ impl Acp {
             let line = self.rpc.answer(&question.id, outcome(None));
             self.write(line);
             self.scribe.prompt_gone(&prompt, now);
+            if let Some(tool) = question.tool {
+                self.observation.deny(&tool, &mut self.scribe, now);
+            }
         }
     }
 

@@ -217,6 +217,7 @@ fn an_interrupt_withdraws_the_open_question_and_tells_the_agent() {
     bench.control(Control::Interrupt { run: None });
     let answer = bench.written.last().unwrap();
     assert_eq!(answer["result"], json!({"outcome": {"outcome": "cancelled"}}));
+    assert_eq!(bench.tool_updates()[0].status, ToolStatus::Cancelled);
     assert!(bench.reports().any(|report| matches!(report, Report::PromptGone(_))));
     press(&mut bench, Some("once"), None);
     assert_eq!(bench.results(), [Some("prompt_not_found".to_owned())]);
@@ -253,7 +254,9 @@ fn an_error_of_the_provider_fails_the_run_and_a_refused_prompt_fails_the_send() 
 fn what_nobody_knows_is_answered_and_kept() {
     let mut bench = Bench::up("opencode");
     bench.deliver("m1", 1, "hello");
-    bench.line(json!({"id": 7, "method": "fs/write_text_file", "params": {"path": "/w/f"}}));
+    bench.line(json!({"id": 7, "method": "fs/read_text_file", "params": {"path": "/w/f"}}));
+    assert_eq!(bench.written.last().unwrap()["error"]["code"], -32_601);
+    bench.line(json!({"id": 8, "method": "terminal/create", "params": {"command": "ls"}}));
     assert_eq!(bench.written.last().unwrap()["error"]["code"], -32_601);
     bench.line(json!({"id": "x", "method": "made/up"}));
     assert_eq!(bench.written.last().unwrap()["error"]["code"], -32_601);
@@ -274,4 +277,34 @@ fn words_outside_of_a_run_are_recorded_after_a_while() {
     assert_eq!(bench.texts(), Vec::<String>::new());
     bench.pass(1_000);
     assert_eq!(bench.texts(), ["by the way"]);
+}
+
+#[test]
+fn a_todo_list_given_to_a_tool_is_a_plan() {
+    let mut bench = Bench::up("opencode");
+    bench.deliver("m1", 1, "plan");
+    bench.update(json!({"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "todowrite",
+        "status": "pending", "rawInput": {}}));
+    for status in ["in_progress", "completed"] {
+        bench.update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1",
+            "title": "1 todo", "status": status,
+            "rawInput": {"todos": [{"content": "A", "status": "in_progress"}]}}));
+    }
+    let plans = bench.reports().filter(|report| matches!(report, Report::Plan(_)));
+    assert_eq!(plans.count(), 1);
+}
+
+#[test]
+fn a_tool_that_ends_because_of_an_interrupt_was_cut_off() {
+    let mut bench = Bench::up("gemini");
+    bench.deliver("m1", 1, "run");
+    bench.update(json!({"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "sleep 9",
+        "kind": "execute", "status": "in_progress"}));
+    bench.control(Control::Interrupt { run: None });
+    bench.update(json!({"sessionUpdate": "tool_call_update", "toolCallId": "t1",
+        "status": "completed", "content": [
+            {"type": "content", "content": {"type": "text", "text": "stopped"}}]}));
+    let [update] = bench.tool_updates()[..] else { panic!("one update") };
+    assert_eq!(update.status, ToolStatus::Cancelled);
+    assert_eq!(update.detail.open().unwrap().output.as_deref(), Some("stopped"));
 }
