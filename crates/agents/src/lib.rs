@@ -5,6 +5,7 @@
 mod absent;
 pub mod claude;
 pub mod codex;
+pub mod acp;
 pub mod demo;
 mod driver;
 mod files;
