@@ -1,7 +1,7 @@
 //! The agents that have a driver of their own.
 
 use crate::absent::Absent;
-use crate::{Driver, Setup, demo};
+use crate::{Driver, Setup, demo, pi};
 
 /// What is known of an agent before it is looked for.
 #[derive(Debug, Clone, Copy)]
@@ -19,12 +19,19 @@ pub struct Known {
 }
 
 /// The agents that are looked for, in the order they are offered.
-pub const KNOWN: &[Known] = &[];
+pub const KNOWN: &[Known] = &[Known {
+    name: pi::AGENT,
+    display_name: "pi",
+    command: "pi",
+    args: &[],
+    install: "Install it with: npm install -g @earendil-works/pi-coding-agent",
+}];
 
 /// The driver of a session. Any agent without one of its own speaks ACP.
 pub fn driver_of(agent: &str, setup: Setup) -> Box<dyn Driver> {
     match agent {
         demo::AGENT => Box::new(demo::Demo::new(&setup.notes, setup.model.as_ref())),
+        pi::AGENT => Box::new(pi::Pi::new(setup)),
         _ => Box::new(Absent::new(agent, setup)),
     }
 }

@@ -5,8 +5,10 @@
 mod absent;
 pub mod demo;
 mod driver;
+mod files;
 mod known;
 mod names;
+pub mod pi;
 mod program;
 mod scribe;
 mod stored;
