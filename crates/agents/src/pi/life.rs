@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use domain::content::Failure;
+use domain::session::Report;
 use domain::session::config::AgentConfig;
 use domain::session::runs::Outcome;
 use domain::session::status::Health;
@@ -176,7 +177,7 @@ impl Pi {
             match piece {
                 Piece::Message(message) => self.scribe.message(message),
                 Piece::Tool(call) => {
-                    self.scribe.push(Output::Report(domain::session::Report::ToolCall(call)))
+                    self.scribe.push(Output::Report(Report::ToolCall(call)));
                 }
             }
         }
