@@ -5,7 +5,7 @@
 //!
 //! | matter | how |
 //! |---|---|
-//! | a send | `prompt`; delivered when pi accepts it |
+//! | a send | `prompt`; delivered when pi, having accepted it, has it in its record |
 //! | a steer | `prompt` with `streamingBehavior: steer`; delivered when pi takes it out of its queue |
 //! | interrupt | `clear_queue` and `abort`: pi goes on with what is left in its queue otherwise |
 //! | end of a run | `agent_settled`; before pi had that, `agent_end` and a look at its state |
@@ -156,7 +156,7 @@ impl Driver for Pi {
             self.scribe.on_deadline(now);
             self.give_up_start(now);
             self.insist(now);
-            self.write_unnoted(now);
+            self.deliver_overdue(now);
         }
         self.scribe.take()
     }

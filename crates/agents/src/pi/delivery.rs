@@ -1,7 +1,8 @@
 //! Sends on their way into pi, one at a time.
 //!
 //! Before a message is written, the last entry of pi's record is asked for and noted, so that it
-//! can be found there after a crash. A message that begins a run is delivered when pi accepts it.
+//! can be found there after a crash. A message that begins a run is delivered when pi, having
+//! accepted it, shows it as part of the conversation: from then on it is in pi's record.
 //! One that steers waits in pi's own queue first: it is delivered when pi takes it out, and taken
 //! back when the run ends without it.
 
@@ -22,6 +23,8 @@ use crate::{File, Lookup, Output, run_id};
 
 /// How long pi may take to tell its last entry. Then the time stands in for it.
 const LEAF_WITHIN_MS: u64 = 5_000;
+/// After pi accepted a message and shows nothing of it, it is asked whether it works on it.
+const SHOWN_WITHIN_MS: u64 = 2_000;
 /// Sends that wait for their turn. Beyond, they fail.
 const HELD_MAX: usize = 64;
 /// Words of people that pi will repeat to us.
@@ -56,6 +59,10 @@ enum Stage {
         until: Timestamp,
     },
     Written,
+    /// pi accepted it; it will show it, unless an extension made something else of it.
+    Taken {
+        until: Timestamp,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -76,8 +83,13 @@ impl Deliveries {
         self.current.is_none() && self.steering.is_empty() && self.held.is_empty()
     }
 
-    /// Whether a person's message in pi is one that we gave it.
-    pub(super) fn is_echo(&mut self, text: &str) -> bool {
+    /// Whether pi has accepted a message that it did not show yet.
+    pub(super) fn is_taken(&self) -> bool {
+        matches!(self.current, Some((_, Stage::Taken { .. })))
+    }
+
+    /// Whether a person's message in pi is one that steered it.
+    fn is_echo(&mut self, text: &str) -> bool {
         // Templates and skills are repeated in other words.
         let is_it = |sent: &String| text.starts_with(sent.as_str()) || sent.starts_with('/');
         let at = self.echoes.iter().position(is_it);
@@ -86,7 +98,7 @@ impl Deliveries {
 
     pub(super) fn deadline(&self) -> Option<Timestamp> {
         match self.current.as_ref()? {
-            (_, Stage::Noting { until }) => Some(*until),
+            (_, Stage::Noting { until } | Stage::Taken { until }) => Some(*until),
             (_, Stage::Written) => None,
         }
     }
@@ -166,10 +178,19 @@ impl Pi {
         self.write(leaf, now);
     }
 
-    /// A record that is too long to be told does not hold a message up.
-    pub(super) fn write_unnoted(&mut self, now: Timestamp) {
-        if self.deliveries.deadline().is_some_and(|until| until <= now) {
-            self.write(None, now);
+    /// Neither a record that is too long to be told nor a message that is not shown holds the
+    /// next one up.
+    pub(super) fn deliver_overdue(&mut self, now: Timestamp) {
+        if self.deliveries.deadline().is_none_or(|until| until > now) {
+            return;
+        }
+        match &mut self.deliveries.current {
+            Some((_, Stage::Noting { .. })) => self.write(None, now),
+            Some((_, Stage::Taken { until })) => {
+                *until = now.plus_ms(SHOWN_WITHIN_MS);
+                self.ask(Asked::IsShown, json!({}));
+            }
+            Some((_, Stage::Written)) | None => {}
         }
     }
 
@@ -197,31 +218,51 @@ impl Pi {
             let words = response.error.unwrap_or_else(|| "pi did not take the message".to_owned());
             let failure = Failure::new("send_rejected", words);
             self.scribe.not_delivered(&parcel.id, parcel.attempt, failure);
-            self.deliver_next(now);
-            return;
-        }
-        let run = run_id(&parcel.id, parcel.attempt);
-        if self.scribe.run().is_some_and(|active| *active != run) {
+        } else if self.scribe.run().is_some() {
             self.deliveries.steering.push_back(parcel);
-            self.deliver_next(now);
-            return;
-        }
-        self.deliveries.was_interrupted = false;
-        let is_command = parcel.text.starts_with('/');
-        self.scribe.delivered(&parcel.id, parcel.attempt, Some(run.clone()));
-        self.scribe.begin_run(run.clone(), Some(parcel.id), now);
-        self.deliveries.expect_echo(parcel.text);
-        if is_command {
-            // What an extension does with it may be no run at all.
-            self.ask(Asked::IsOver(run), json!({}));
+        } else {
+            // A command of an extension may be carried out already, without a run.
+            if parcel.text.starts_with('/') {
+                self.ask(Asked::IsShown, json!({}));
+            }
+            let until = now.plus_ms(SHOWN_WITHIN_MS);
+            self.deliveries.current = Some((parcel, Stage::Taken { until }));
         }
         self.deliver_next(now);
     }
 
-    /// A run began in pi before it said that it took the message.
-    pub(super) fn run_of_current(&self) -> Option<(domain::RunId, MessageId)> {
-        let (parcel, stage) = self.deliveries.current.as_ref()?;
-        (*stage == Stage::Written).then(|| (run_id(&parcel.id, parcel.attempt), parcel.id.clone()))
+    /// pi shows a message of a person. Whether it is one that we gave it.
+    pub(super) fn was_shown(&mut self, text: &str, now: Timestamp) -> bool {
+        let is_awaited = self.deliveries.is_taken();
+        if is_awaited {
+            self.begin_with_taken(now);
+        }
+        is_awaited || self.deliveries.is_echo(text)
+    }
+
+    /// pi works on what it accepted.
+    pub(super) fn begin_with_taken(&mut self, now: Timestamp) {
+        if !self.deliveries.is_taken() || self.scribe.run().is_some() {
+            return;
+        }
+        let Some((parcel, _)) = self.deliveries.current.take() else { return };
+        let run = run_id(&parcel.id, parcel.attempt);
+        self.deliveries.was_interrupted = false;
+        self.scribe.delivered(&parcel.id, parcel.attempt, Some(run.clone()));
+        self.scribe.begin_run(run, Some(parcel.id), now);
+        self.deliver_next(now);
+    }
+
+    /// Whether pi works was asked, because it shows nothing of a message.
+    pub(super) fn is_shown(&mut self, is_busy: bool, now: Timestamp) {
+        if is_busy || !self.deliveries.is_taken() {
+            return;
+        }
+        // It was carried out without a run.
+        if let Some((parcel, _)) = self.deliveries.current.take() {
+            self.scribe.delivered(&parcel.id, parcel.attempt, None);
+            self.deliver_next(now);
+        }
     }
 
     /// What is in pi's queue now: what is no longer was heard.
@@ -279,7 +320,7 @@ impl Pi {
     /// The program died: what was not written failed, the rest is looked for.
     pub(super) fn lost_deliveries(&mut self, failure: &Failure) {
         let (written, unwritten) = match self.deliveries.current.take() {
-            Some((parcel, Stage::Written)) => (Some(parcel), None),
+            Some((parcel, Stage::Written | Stage::Taken { .. })) => (Some(parcel), None),
             Some((parcel, Stage::Noting { .. })) => (None, Some(parcel)),
             None => (None, None),
         };

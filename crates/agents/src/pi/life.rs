@@ -109,6 +109,7 @@ impl Pi {
             | Asked::SetEffort(_)
             | Asked::ClearQueue
             | Asked::Abort
+            | Asked::IsShown
             | Asked::IsOver(_) => return,
         }
         self.reading = self.reading.saturating_sub(1);

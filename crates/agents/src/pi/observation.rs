@@ -162,28 +162,36 @@ impl Pi {
                 self.was_set(request, response);
             }
             Asked::ClearQueue => self.was_cleared(&response, now),
-            Asked::Abort => self.run_over(now),
+            Asked::Abort => {
+                if self.interrupt.is_some() {
+                    self.run_over(now);
+                }
+            }
+            Asked::IsShown => {
+                let is_busy = self.is_busy(response);
+                self.is_shown(is_busy, now);
+            }
             Asked::IsOver(run) => {
-                let state = serde_json::from_value::<State>(response.data).unwrap_or_default();
-                let is_busy = state.is_streaming || state.is_compacting || self.watch.is_retrying;
-                if !is_busy && self.scribe.run() == Some(run) {
+                if !self.is_busy(response) && self.scribe.run() == Some(run) {
                     self.run_over(now);
                 }
             }
         }
     }
 
+    /// What pi says of its state.
+    fn is_busy(&self, response: Response) -> bool {
+        let state = serde_json::from_value::<State>(response.data).unwrap_or_default();
+        state.is_streaming || state.is_compacting || self.watch.is_retrying
+    }
+
     fn run_began(&mut self, now: Timestamp) {
         self.watch.is_retrying = false;
-        if self.scribe.run().is_some() {
-            return;
+        // What pi was given begins its run when pi shows it; this one an extension began.
+        if self.scribe.run().is_none() && !self.deliveries.is_taken() {
+            let run = RunId::from(format!("run-pi-{}", now.0));
+            self.scribe.begin_run(run, None, now);
         }
-        let (run, cause) = self.run_of_current().map_or_else(
-            // An extension began it.
-            || (RunId::from(format!("run-pi-{}", now.0)), None),
-            |(run, cause)| (run, Some(cause)),
-        );
-        self.scribe.begin_run(run, cause, now);
     }
 
     /// Versions that do not say when they have settled are asked.
@@ -198,6 +206,7 @@ impl Pi {
 
     /// pi does nothing any more.
     fn run_over(&mut self, now: Timestamp) {
+        self.begin_with_taken(now);
         let interrupt = self.interrupt.take();
         if self.scribe.run().is_some() {
             let outcome = match (&interrupt, self.watch.was_aborted, self.watch.error.take()) {
@@ -230,6 +239,7 @@ impl Pi {
 
     fn message_began(&mut self, said: &Said, now: Timestamp) {
         if said.role == "assistant" {
+            self.begin_with_taken(now);
             let id = self.next_message(now);
             self.watch.message = Some(id);
         }
@@ -270,7 +280,7 @@ impl Pi {
             "assistant" => self.answer_ended(said, now),
             "user" => {
                 let text = said.content.text();
-                if !self.deliveries.is_echo(&text) {
+                if !self.was_shown(&text, now) {
                     self.other_message(Author::User, text, said, now);
                 }
             }

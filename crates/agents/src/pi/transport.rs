@@ -32,6 +32,8 @@ pub(super) enum Asked {
     SetEffort(RequestId),
     ClearQueue,
     Abort,
+    /// Whether pi works on what it accepted.
+    IsShown,
     /// Whether this run is over: older versions do not say so by themselves.
     IsOver(RunId),
 }
@@ -39,7 +41,7 @@ pub(super) enum Asked {
 impl Asked {
     fn command(&self) -> &'static str {
         match self {
-            Self::State | Self::IsOver(_) => "get_state",
+            Self::State | Self::IsShown | Self::IsOver(_) => "get_state",
             Self::Models => "get_available_models",
             Self::Efforts => "get_available_thinking_levels",
             Self::Stats => "get_session_stats",

@@ -24,7 +24,11 @@ fn a_send_is_delivered_when_pi_took_it_and_noted_before_it_is_written() {
     assert!(noted.unwrap() < written.unwrap());
     assert_eq!(bench.delivered(), [""; 0]);
     bench.answer("prompt", json!(null));
+    bench.hear(json!({"type": "agent_start"}));
+    assert_eq!(bench.delivered(), [""; 0]);
+    bench.user("hello");
     assert_eq!(bench.delivered(), ["m1"]);
+    assert_eq!(bench.messages().len(), 0);
 }
 
 #[test]
@@ -67,6 +71,7 @@ fn a_steer_that_the_run_ended_without_begins_the_next() {
     assert_eq!(bench.delivered(), ["m1"]);
     bench.answer("get_entries", json!({"leafId": "e4"}));
     bench.answer("prompt", json!(null));
+    bench.user("and this");
     assert_eq!(bench.delivered(), ["m1", "m2"]);
     assert_eq!(bench.pi.scribe.run().unwrap().as_str(), "run-m2-1");
 }
@@ -153,6 +158,7 @@ fn an_older_pi_cannot_tell_its_last_entry_and_gets_the_message_all_the_same() {
         "error": "Unknown command: get_entries"}));
     assert_eq!(bench.written("prompt").unwrap()["message"], "hello");
     bench.answer("prompt", json!(null));
+    bench.user("hello");
     assert_eq!(bench.delivered(), ["m1"]);
     bench.settles();
     bench.told.clear();
@@ -179,6 +185,34 @@ fn a_command_of_an_extension_that_does_nothing_leaves_no_run_behind() {
     bench.answer("get_entries", json!({"leafId": "e1"}));
     bench.answer("prompt", json!(null));
     bench.answer("get_state", json!({"isStreaming": false}));
+    assert_eq!(bench.delivered(), ["m1"]);
+    assert_eq!(bench.outcome(), None);
+    assert!(bench.pi.is_at_rest());
+}
+
+#[test]
+fn a_message_that_an_extension_swallowed_holds_nothing_up() {
+    let mut bench = Bench::ready();
+    bench.deliver("m1", "hello", None);
+    bench.answer("get_entries", json!({"leafId": "e1"}));
+    bench.answer("prompt", json!(null));
+    bench.told.clear();
+    bench.wait_ms(2_000);
+    bench.answer("get_state", json!({"isStreaming": true}));
+    assert_eq!(bench.delivered(), [""; 0]);
+    bench.wait_ms(2_000);
+    bench.answer("get_state", json!({"isStreaming": false}));
+    assert_eq!(bench.delivered(), ["m1"]);
+}
+
+#[test]
+fn a_run_that_fails_before_it_shows_its_message_is_still_that_message_s_run() {
+    let mut bench = Bench::ready();
+    bench.deliver("m1", "hello", None);
+    bench.answer("get_entries", json!({"leafId": "e1"}));
+    bench.answer("prompt", json!(null));
+    bench.settles();
+    assert_eq!(bench.delivered(), ["m1"]);
     assert!(bench.outcome().is_some());
 }
 
