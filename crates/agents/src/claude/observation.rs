@@ -29,6 +29,9 @@ const THREADS_MAX: usize = 64;
 /// Unknown messages that are shown, for each life of the program.
 const UNKNOWN_TOLD_MAX: u32 = 3;
 
+/// How the words begin that the model is told of a call that was cut off.
+const REJECTION: &str = "The user doesn't want to proceed with this tool use";
+
 /// What is known of the agent's work.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
@@ -37,6 +40,8 @@ pub(super) struct Watch {
     finished: VecDeque<MessageId>,
     calls: BTreeMap<String, Call>,
     denied: BTreeSet<String>,
+    /// Calls that wait for a person.
+    asking: BTreeSet<String>,
     plan: Plan,
     /// Money spent so far, as last told.
     cost_usd: Option<f64>,
@@ -195,8 +200,8 @@ impl Watch {
         if self.finished.len() > FINISHED_MAX {
             self.finished.pop_front();
         }
-        for call in thread.calls {
-            call_is(&call, ToolStatus::Running, scribe, now);
+        for call in thread.calls.iter().filter(|call| !self.asking.contains(*call)) {
+            call_is(call, ToolStatus::Running, scribe, now);
         }
     }
 
@@ -204,6 +209,19 @@ impl Watch {
         if self.threads.get(parent).is_some_and(|thread| !thread.is_streamed) {
             self.leave(parent, scribe, now);
         }
+    }
+
+    /// A call waits for a person.
+    pub(super) fn call_asks(&mut self, call: &str, scribe: &mut Scribe, now: Timestamp) {
+        if self.asking.len() < CALLS_MAX {
+            self.asking.insert(call.to_owned());
+        }
+        call_is(call, ToolStatus::Pending, scribe, now);
+    }
+
+    /// A call waits no longer.
+    pub(super) fn call_was_answered(&mut self, call: &str) {
+        self.asking.remove(call);
     }
 
     /// A person changed a call's input.
@@ -245,7 +263,9 @@ impl Watch {
             (false, true) => ToolStatus::Failed,
             (false, false) => ToolStatus::Completed,
         };
-        let output = Some(output(content, result)).filter(|text| !text.is_empty());
+        self.asking.remove(id);
+        let output = Some(output(content, result))
+            .filter(|text| !text.is_empty() && !text.starts_with(REJECTION));
         let diffs = if is_error { vec![] } else { tools::outcome(result) };
         let detail = Open::Open(ToolDetail { output, diffs, ..ToolDetail::default() });
         scribe.tool_update(ToolUpdate { id: id.into(), status, detail }, now);
@@ -274,6 +294,7 @@ impl Watch {
             self.calls.clear();
         }
         self.denied.clear();
+        self.asking.clear();
     }
 
     /// What a turn took. The agent counts its money over a whole conversation.
