@@ -47,7 +47,7 @@ impl Claude {
                 _ => {}
             },
             Frame::Result(result) => self.turn_over(&result, now),
-            Frame::System(frame) => self.system(&frame, now),
+            Frame::System(frame) => self.system(&frame, line, now),
             Frame::ControlRequest { request_id, request } => {
                 self.requested(request_id, request, now);
             }
@@ -71,8 +71,10 @@ impl Claude {
         }
     }
 
-    fn system(&mut self, frame: &System, now: Timestamp) {
-        self.watch.system(frame, &mut self.scribe, now);
+    fn system(&mut self, frame: &System, line: &str, now: Timestamp) {
+        if !self.watch.system(frame, &mut self.scribe, now) {
+            self.watch.unknown(line, &mut self.scribe);
+        }
         if frame.subtype == "init"
             && let Some(id) = &frame.session_id
         {

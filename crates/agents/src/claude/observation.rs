@@ -29,6 +29,26 @@ const THREADS_MAX: usize = 64;
 /// Unknown messages that are shown, for each life of the program.
 const UNKNOWN_TOLD_MAX: u32 = 3;
 
+/// What the program says of itself that nobody needs.
+const PASSED_OVER: [&str; 17] = [
+    "init",
+    "status",
+    "hook_started",
+    "hook_progress",
+    "hook_response",
+    "task_progress",
+    "task_updated",
+    "session_state_changed",
+    "commands_changed",
+    "thinking_tokens",
+    "memory_recall",
+    "files_persisted",
+    "plugin_install",
+    "control_request_progress",
+    "elicitation_complete",
+    "post_turn_summary",
+    "turn_duration",
+];
 /// How the words begin that the model is told of a call that was cut off.
 const REJECTION: &str = "The user doesn't want to proceed with this tool use";
 
@@ -314,8 +334,8 @@ impl Watch {
         })
     }
 
-    /// Things to know, from the program itself.
-    pub(super) fn system(&mut self, frame: &System, scribe: &mut Scribe, now: Timestamp) {
+    /// Things to know, from the program itself. False for what is not known.
+    pub(super) fn system(&mut self, frame: &System, scribe: &mut Scribe, now: Timestamp) -> bool {
         match frame.subtype.as_str() {
             "compact_boundary" => scribe.notice("compaction", compaction(frame)),
             "api_retry" => scribe.notice("retry", retry(frame)),
@@ -345,8 +365,12 @@ impl Watch {
                     scribe.notice("agent", text);
                 }
             }
-            _ => {}
+            "permission_denied" => {
+                self.call_denied(frame.tool_use_id.as_deref().unwrap_or_default());
+            }
+            other => return PASSED_OVER.contains(&other),
         }
+        true
     }
 
     /// Allowances. The same again is not told again.

@@ -13,7 +13,7 @@ use domain::session::controls::Control;
 use domain::session::delivery::{Mode, Send};
 use domain::session::prompts::{AnswerDetail, Prompt};
 use domain::session::runs::Outcome;
-use domain::{Content, MessageId, PromptId, Sequence};
+use domain::{Content, PromptId, Sequence};
 use serde_json::{Value, json};
 
 use super::*;
