@@ -14,6 +14,7 @@ mod ending;
 mod frames;
 mod history;
 mod items;
+mod news;
 mod notes;
 mod observation;
 mod opening;
@@ -267,12 +268,12 @@ impl Codex {
             Why::Import => self.page_of_history(result, now),
             Why::ImportWhole => self.whole_history(result, now),
             Why::Start(sent) => self.start_answered(sent, result, now),
-            Why::Steer(sent) => self.steer_answered(sent, result),
+            Why::Steer(sent) => self.steer_answered(sent, result.is_ok()),
             Why::Interrupt => self.interrupt_answered(result, now),
             Why::Terminals(items) => self.terminals_listed(&items, result),
             Why::Settings(request, wish) => self.setting_answered(&request, wish, result),
             Why::LookUp(search) => self.page_looked_up(search, result),
-            Why::LookUpWhole(search) => self.whole_looked_up(search, result),
+            Why::LookUpWhole(search) => self.whole_looked_up(&search, result),
             Why::Ignored => {}
         }
     }

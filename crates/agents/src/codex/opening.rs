@@ -123,13 +123,14 @@ impl Codex {
                 }
                 self.go_up(now);
             }
-            (Why::Open, Ok(opened)) => match read::<Opened>(&opened) {
-                Some(opened) => self.opened(&opened, now),
-                None => {
+            (Why::Open, Ok(opened)) => {
+                if let Some(opened) = read::<Opened>(&opened) {
+                    self.opened(&opened, now);
+                } else {
                     let words = "Codex opened the conversation in a way not understood here";
                     self.opening_failed(Failure::new("agent_not_open", words), now);
                 }
-            },
+            }
             (Why::Open, Err(error)) => self.not_opened(&error, now),
             (_, Err(error)) => {
                 let words = format!("Codex refused to start: {error}");
@@ -261,9 +262,14 @@ impl Codex {
         self.opening_failed(Failure::new("launch_timeout", words), now);
     }
 
-    /// The program is of no use, or never was there.
-    pub(super) fn opening_failed(&mut self, failure: Failure, now: Timestamp) {
+    /// The program is of no use.
+    fn opening_failed(&mut self, failure: Failure, now: Timestamp) {
         self.scribe.push(Output::End);
+        self.not_up(failure, now);
+    }
+
+    /// The program is no more, or never was.
+    pub(super) fn not_up(&mut self, failure: Failure, now: Timestamp) {
         self.rpc.reset();
         if self.notes.thread.is_none() {
             self.phase = Phase::Closed;
