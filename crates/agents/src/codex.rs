@@ -69,8 +69,7 @@ pub struct Codex {
     phase: Phase,
     /// As Codex names the conversation that is open.
     thread: String,
-    /// Whether that conversation was begun in this program and has no record yet.
-    is_fresh: bool,
+    record: Record,
     waiting: VecDeque<Todo>,
     /// Messages for after the run.
     held: VecDeque<Sent>,
@@ -91,6 +90,17 @@ enum Phase {
     Up,
     /// The session is over.
     Closed,
+}
+
+/// What Codex has written down of the thread before this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Record {
+    /// All that reached it.
+    Kept,
+    /// Nothing: nothing was said.
+    Empty,
+    /// Nothing any more, or not yet when it was killed.
+    Lost,
 }
 
 /// What waits for the program.
@@ -133,7 +143,7 @@ impl Codex {
             scribe: Scribe::default(),
             phase: Phase::Asleep,
             thread: String::new(),
-            is_fresh: false,
+            record: Record::Kept,
             waiting: VecDeque::new(),
             held: VecDeque::new(),
             turn: None,

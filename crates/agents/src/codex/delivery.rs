@@ -139,7 +139,6 @@ impl Codex {
         if !self.notes.is_reached {
             self.remember(Note::Reached);
         }
-        self.is_fresh = false;
         let run = self.turn.as_ref().map(|turn| turn.run.clone());
         self.scribe.delivered(&sent.id, sent.attempt, run);
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::delivery::Sent;
 use super::frames::{Item, Page, Read, read};
-use super::{Codex, Why, items};
+use super::{Codex, Record, Why, items};
 use crate::rpc::{METHOD_NOT_FOUND, RpcError};
 use crate::{Lookup, Output, uuid_of};
 
@@ -52,12 +52,11 @@ impl Search {
 
 impl Codex {
     pub(super) fn look_up(&mut self, search: Search) {
-        if self.is_fresh {
-            // The thread was begun in this program: nothing was said in it yet.
-            self.searched(&search, Lookup::Absent);
-            return;
+        match self.record {
+            Record::Kept => self.ask_page(Why::LookUp(search), None),
+            Record::Empty => self.searched(&search, Lookup::Absent),
+            Record::Lost => self.searched(&search, Lookup::Unknown),
         }
-        self.ask_page(Why::LookUp(search), None);
     }
 
     fn ask_page(&mut self, why: Why, cursor: Option<&str>) {

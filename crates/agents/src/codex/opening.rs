@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::config::Mode;
 use super::frames::{Account, Models, Opened, read};
 use super::notes::Note;
-use super::{Codex, Phase, Todo, Why};
+use super::{Codex, Phase, Record, Todo, Why};
 use crate::rpc::RpcError;
 use crate::{Earlier, Output};
 
@@ -179,7 +179,11 @@ impl Codex {
     fn opened(&mut self, opened: &Opened, now: Timestamp) {
         let Phase::Starting(opening) = &mut self.phase else { return };
         opening.is_open = true;
-        self.is_fresh = opening.thread == Which::New;
+        self.record = match opening.thread {
+            Which::Own | Which::Earlier => Record::Kept,
+            Which::New if self.notes.is_reached => Record::Lost,
+            Which::New => Record::Empty,
+        };
         self.thread.clone_from(&opened.thread.id);
         self.settings.opened(opened);
         let is_import = opening.thread == Which::Earlier && self.notes.thread.is_none();
@@ -194,10 +198,15 @@ impl Codex {
     fn not_opened(&mut self, error: &RpcError, now: Timestamp) {
         let Phase::Starting(opening) = &mut self.phase else { return };
         let has_no_record = error.message.contains(NO_RECORD);
-        // Codex writes nothing down before the first message: such a thread is begun again.
-        if opening.thread == Which::Own && has_no_record && !self.notes.is_reached {
-            let earlier = self.setup.earlier.is_some();
-            opening.thread = if earlier { Which::Earlier } else { Which::New };
+        // Codex writes nothing down before the first message, and that one it may lose when it is
+        // killed: the thread is begun again.
+        if opening.thread == Which::Own && has_no_record {
+            let is_copy = self.setup.earlier.is_some() && !self.notes.is_reached;
+            opening.thread = if is_copy { Which::Earlier } else { Which::New };
+            if self.notes.is_reached {
+                let words = "Codex kept no record of what was said before, and begins anew";
+                self.scribe.notice("history", words);
+            }
             self.open();
             return;
         }
