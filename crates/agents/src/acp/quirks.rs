@@ -18,8 +18,9 @@ pub(super) struct Quirks {
     pub(super) replay_marks: &'static [&'static str],
     /// The replay goes on after the answer to `session/load`, until the commands are told.
     pub(super) replay_trails: bool,
-    /// How long a `session/load` that fails is tried again.
-    pub(super) load_retry_ms: u64,
+    /// Its record is named by the minute, and a load within the minute in which the conversation
+    /// was opened writes over it: the load waits for the next.
+    pub(super) names_by_the_minute: bool,
     /// A message that the replay lacks was never received.
     pub(super) records_all: bool,
     /// Each piece of thinking is a thought of its own.
@@ -39,7 +40,7 @@ const PLAIN: Quirks = Quirks {
     notice_marks: &[],
     replay_marks: &[],
     replay_trails: false,
-    load_retry_ms: 0,
+    names_by_the_minute: false,
     records_all: false,
     thoughts_are_whole: false,
     announces_writes: false,
@@ -53,8 +54,7 @@ const GEMINI: Quirks = Quirks {
     mode_mark: Some("[MODE_UPDATE]"),
     replay_marks: &["<session_context>", "[Function Call:", "[Function Response:"],
     replay_trails: true,
-    // Its files are named by the minute: within that minute a session may not be found.
-    load_retry_ms: 70_000,
+    names_by_the_minute: true,
     thoughts_are_whole: true,
     tool_name_ends_at: Some("__"),
     ..PLAIN

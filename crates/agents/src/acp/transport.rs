@@ -19,10 +19,10 @@ use crate::rpc::{INTERNAL_ERROR, INVALID_PARAMS, Incoming, METHOD_NOT_FOUND, Rpc
 const NEW_WITHIN_MS: u64 = 27_000;
 /// How long a conversation may take to be loaded again.
 const RESUME_WITHIN_MS: u64 = 120_000;
-/// The pause before a failed `session/load` is tried again.
-const RETRY_PAUSE_MS: u64 = 5_000;
-/// How long a launch tries to load an earlier conversation.
-const LAUNCH_RETRY_MS: u64 = 15_000;
+/// By which some agents name their records.
+const MINUTE_MS: u64 = 60_000;
+/// Into the next minute, for clocks that are not quite the same.
+const MINUTE_MARGIN_MS: u64 = 500;
 /// A replay that goes on after its answer is over when nothing more came for this long.
 const TRAIL_QUIET_MS: u64 = 1_500;
 /// The protocol's code for an agent that nobody is logged in to.
@@ -32,9 +32,8 @@ const AUTH_REQUIRED: i64 = -32_000;
 #[derive(Debug)]
 pub(super) struct Starting {
     until: Timestamp,
-    /// Until when loading is tried again.
-    retry_until: Timestamp,
-    retry_at: Option<Timestamp>,
+    /// When the conversation may be loaded, where it must not be at once.
+    load_at: Option<Timestamp>,
     /// What is replayed.
     replay: Option<Replay>,
     /// When a replay that goes on after its answer is taken to be over.
@@ -45,7 +44,7 @@ pub(super) struct Starting {
 
 impl Starting {
     pub(super) fn deadline(&self) -> Timestamp {
-        [Some(self.until), self.retry_at, self.quiet_at]
+        [Some(self.until), self.load_at, self.quiet_at]
             .into_iter()
             .flatten()
             .min()
@@ -58,8 +57,7 @@ impl Acp {
         let within = if self.notes.is_ready { RESUME_WITHIN_MS } else { NEW_WITHIN_MS };
         self.phase = Phase::Starting(Box::new(Starting {
             until: now.plus_ms(within),
-            retry_until: now,
-            retry_at: None,
+            load_at: None,
             replay: None,
             quiet_at: None,
             to_set: vec![],
@@ -68,6 +66,9 @@ impl Acp {
         self.observation = Observation::default();
         self.replayed = None;
         self.is_ending = false;
+        if self.notes.is_ready {
+            self.scribe.activity("starting", "Starting the agent", now);
+        }
         let program = self.setup.launcher.program(&[], self.setup.workspace.clone());
         self.scribe.push(Output::Spawn(program));
         // No files and no terminals of ours: the agent has the machine's own.
@@ -134,19 +135,27 @@ impl Acp {
             takes_images: capabilities.prompt_capabilities.image,
         };
         self.login_methods = told.auth_methods.into_iter().map(|method| method.name).collect();
-        let limit_ms = if self.notes.is_ready { u64::MAX } else { LAUNCH_RETRY_MS };
-        let retry_until = now.plus_ms(self.quirks.load_retry_ms.min(limit_ms));
+        let load_at = self.load_at(now);
         let Phase::Starting(starting) = &mut self.phase else { return };
-        starting.retry_until = retry_until;
+        starting.load_at = load_at;
         let Some(conversation) = self.conversation() else { return self.open_new() };
         if self.abilities.can_load {
-            self.load(&conversation);
+            if load_at.is_none() {
+                self.load(&conversation);
+            }
         } else if self.notes.is_ready {
             self.lose_context("It cannot go on with an earlier conversation");
         } else {
             let words = format!("{} cannot go on with an earlier conversation", self.name());
             self.give_up_start(Failure::new("launch_not_supported", words), now);
         }
+    }
+
+    /// When the conversation may be loaded, where it must not be now.
+    fn load_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let opened_at = self.notes.opened_at.filter(|_| self.quirks.names_by_the_minute)?;
+        let next_minute = Timestamp((opened_at.0 / MINUTE_MS + 1) * MINUTE_MS);
+        Some(next_minute.plus_ms(MINUTE_MARGIN_MS)).filter(|at| now < *at)
     }
 
     /// The conversation to go on with.
@@ -177,12 +186,6 @@ impl Acp {
     }
 
     fn not_loaded(&mut self, error: &RpcError, now: Timestamp) {
-        let Phase::Starting(starting) = &mut self.phase else { return };
-        let retry_at = now.plus_ms(RETRY_PAUSE_MS);
-        if error.code != AUTH_REQUIRED && retry_at <= starting.retry_until {
-            starting.retry_at = Some(retry_at);
-            return;
-        }
         if error.code == AUTH_REQUIRED || !self.notes.is_ready {
             let failure = self.failure_of(error);
             return self.give_up_start(failure, now);
@@ -207,7 +210,7 @@ impl Acp {
             let words = format!("{} opened no session", self.name());
             return self.give_up_start(Failure::new("internal", words), now);
         };
-        let line = self.notes.note_conversation(id);
+        let line = self.notes.note_conversation(id, Some(now));
         self.remember(line);
         self.settings.learn(opened);
         self.choose_wanted(now);
@@ -250,7 +253,7 @@ impl Acp {
             let params = json!({ "sessionId": earlier.id, "cwd": cwd, "mcpServers": [] });
             self.ask(Ask::Fork, "session/fork", params);
         } else {
-            let line = self.notes.note_conversation(earlier.id);
+            let line = self.notes.note_conversation(earlier.id, None);
             self.remember(line);
             self.choose_wanted(now);
         }
@@ -321,6 +324,7 @@ impl Acp {
         self.tell_config(now);
         if self.notes.is_ready {
             self.scribe.health(Health::Healthy, None, now);
+            self.scribe.activity("idle", "Idle", now);
         } else {
             let line = self.notes.note_ready();
             self.remember(line);
@@ -344,6 +348,7 @@ impl Acp {
             return;
         }
         self.phase = Phase::Resting;
+        self.scribe.activity("idle", "Idle", now);
         let words = format!("{}\nThe next message starts it again", failure.message);
         self.scribe.health(Health::Degraded, Some(words), now);
         self.fail_held(&failure);
@@ -383,7 +388,7 @@ impl Acp {
             let words = format!("{} was started but did not get ready in time", self.name());
             return self.give_up_start(Failure::new("launch_timeout", words), now);
         }
-        if starting.retry_at.take_if(|at| *at <= now).is_some() {
+        if starting.load_at.take_if(|at| *at <= now).is_some() {
             if let Some(conversation) = self.conversation() {
                 self.load(&conversation);
             }
