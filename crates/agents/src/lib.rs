@@ -3,11 +3,14 @@
 //! Not here: processes, sockets, the disk (`proxy`).
 
 mod absent;
+pub mod claude;
+pub mod codex;
 pub mod acp;
 pub mod demo;
 mod driver;
 mod files;
 mod known;
+mod moments;
 mod names;
 mod program;
 pub mod rpc;
@@ -17,6 +20,7 @@ mod stored;
 pub use driver::{Driver, Ended, File, Image, Input, Lookup, Order, Output};
 pub use files::words_with_files;
 pub use known::{KNOWN, Known, driver_of};
+pub use moments::moment;
 pub use names::{run_id, uuid_of};
 pub use program::{Earlier, Launcher, Program, Setup};
 pub use scribe::Scribe;
