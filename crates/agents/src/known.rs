@@ -37,7 +37,13 @@ pub const KNOWN: &[Known] = &[
         args: &["acp"],
         install: "Install it with: npm install -g opencode-ai",
     },
-    pi::KNOWN,
+    Known {
+        name: pi::AGENT,
+        display_name: "pi",
+        command: "pi",
+        args: &[],
+        install: "Install it with: npm install -g @earendil-works/pi-coding-agent",
+    },
 ];
 
 /// The driver of a session. Any agent without one of its own speaks ACP.

@@ -12,6 +12,7 @@ mod files;
 mod known;
 mod moments;
 mod names;
+pub mod pi;
 mod program;
 pub mod rpc;
 mod scribe;
