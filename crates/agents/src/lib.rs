@@ -3,9 +3,9 @@
 //! Not here: processes, sockets, the disk (`proxy`).
 
 mod absent;
+pub mod acp;
 pub mod claude;
 pub mod codex;
-pub mod acp;
 pub mod demo;
 mod driver;
 mod files;
