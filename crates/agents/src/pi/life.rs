@@ -2,6 +2,8 @@
 //!
 //! A new session starts it at once; one that was ready before starts it when it is needed. Orders
 //! that need it wait meanwhile.
+//!
+//! Not here: its arguments (`transport`), what is asked of it then (`orders`).
 
 use std::path::Path;
 
@@ -207,7 +209,7 @@ impl Pi {
         }
     }
 
-    fn remember_config(&mut self) {
+    pub(super) fn remember_config(&mut self) {
         if self.notes.known.as_ref() != Some(&self.known) {
             let line = self.notes.take(Line::Ready(self.known.clone()));
             self.scribe.push(line);

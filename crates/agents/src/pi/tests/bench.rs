@@ -13,7 +13,7 @@ use domain::{Content, Sequence, Timestamp};
 use serde_json::{Value, json};
 
 use crate::pi::Pi;
-use crate::{Driver, Earlier, Ended, Input, Launcher, Order, Output, Setup};
+use crate::{Driver, Earlier, Ended, File, Input, Launcher, Order, Output, Setup};
 
 /// Everything of one kind.
 macro_rules! pick {
@@ -149,6 +149,16 @@ impl Bench {
     }
 
     pub(super) fn deliver(&mut self, id: &str, text: &str, mode: Option<Mode>) {
+        self.deliver_with(id, text, mode, vec![]);
+    }
+
+    pub(super) fn deliver_with(
+        &mut self,
+        id: &str,
+        text: &str,
+        mode: Option<Mode>,
+        files: Vec<File>,
+    ) {
         let send = Send {
             id: id.into(),
             text: Content::Open(text.to_owned()),
@@ -158,7 +168,7 @@ impl Bench {
             created_at: Timestamp(self.now),
             digest: None,
         };
-        self.order(&Order::Deliver { send, attempt: Sequence(1), files: vec![] });
+        self.order(&Order::Deliver { send, attempt: Sequence(1), files });
     }
 
     /// A send that pi took and works on.

@@ -6,7 +6,7 @@ use domain::session::delivery::Mode;
 use serde_json::json;
 
 use super::bench::{Bench, FILE, pick};
-use crate::{Driver, Ended, Input, Lookup, Order, Output};
+use crate::{Driver, Ended, File, Image, Input, Lookup, Order, Output};
 
 #[test]
 fn a_send_is_delivered_when_pi_took_it_and_noted_before_it_is_written() {
@@ -211,6 +211,27 @@ fn a_run_that_fails_before_it_shows_its_message_is_still_that_message_s_run() {
     bench.settles();
     assert_eq!(bench.delivered(), ["m1"]);
     assert!(bench.outcome().is_some());
+}
+
+#[test]
+fn a_picture_goes_along_and_another_file_is_named() {
+    let mut bench = Bench::ready();
+    let file = |name: &str, image| File {
+        name: name.to_owned(),
+        path: format!("/data/{name}").into(),
+        size_bytes: 4,
+        image,
+    };
+    let image = Image { media_type: "image/png".to_owned(), base64: "AAAA".to_owned() };
+    let files = vec![file("a.png", Some(image)), file("b.csv", None)];
+    bench.deliver_with("m1", "look", None, files);
+    bench.answer("get_entries", &json!({"leafId": "e1"}));
+    let prompt = bench.written("prompt").unwrap();
+    assert_eq!(prompt["images"][0]["mimeType"], "image/png");
+    assert_eq!(prompt["images"].as_array().unwrap().len(), 1);
+    let words = prompt["message"].as_str().unwrap();
+    assert!(words.starts_with("look") && words.contains("/data/b.csv"), "{words}");
+    assert!(!words.contains("a.png"));
 }
 
 fn steer(bench: &mut Bench, id: &str, text: &str) {

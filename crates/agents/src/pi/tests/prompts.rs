@@ -6,7 +6,7 @@ use domain::session::controls::Control;
 use domain::session::prompts::{AnswerDetail, Effect};
 use serde_json::{Value, json};
 
-use super::bench::Bench;
+use super::bench::{Bench, setup};
 
 #[test]
 fn a_tool_waits_for_a_person_who_sees_what_it_would_do() {
@@ -139,6 +139,15 @@ fn questions_of_other_extensions_are_asked_too() {
     assert_eq!(told(&bench)["cancelled"], true);
     ask(&mut bench, &json!({"method": "notify", "message": "Done"}));
     assert_eq!(bench.notices(), ["notify"]);
+}
+
+#[test]
+fn an_extension_that_asks_before_the_session_is_there_is_not_waited_for() {
+    let mut bench = Bench::of(setup(""));
+    bench.hear(&json!({"type": "extension_ui_request", "id": "q", "method": "confirm",
+        "title": "Trust this folder?"}));
+    assert_eq!(bench.written("extension_ui_response").unwrap()["cancelled"], true);
+    assert_eq!(bench.prompts().len(), 0);
 }
 
 /// What the gate was told last.
