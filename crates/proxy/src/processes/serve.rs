@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::lines::{Lines, Next};
 use super::tree::{self, SESSION_VARIABLE};
 use super::{Heard, Job, find};
+use crate::aids;
 
 /// Where the programs' own files are written, beside the notes of what runs.
 const FILES_FOLDER: &str = "agent-files";
@@ -200,6 +201,7 @@ impl Life {
                     return;
                 }
                 let _ = input.flush().await;
+                aids::written(&line);
                 unread_bytes.fetch_sub(line.len(), Ordering::Relaxed);
             }
         })

@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::folder::{self, Folder};
+use crate::aids::{self, Mortal};
 use crate::catalog::Catalog;
 use crate::disk::FileDisk;
 use crate::engine::{Fetch, FetchFault, Ids, Settings};
@@ -57,7 +58,8 @@ impl Worker {
         }
         let catalog = Arc::new(Catalog::new(&config.agents));
         let settings = settings(config, &catalog);
-        let host = Host::open(settings, journal, records, catalog.drivers(), ids()?, now())?;
+        let (journal, drivers) = (Mortal(journal), aids::watched(catalog.drivers()));
+        let host = Host::open(settings, journal, records, drivers, ids()?, now())?;
         if host.torn_bytes() > 0 {
             tracing::warn!(
                 bytes = host.torn_bytes(),
@@ -95,7 +97,7 @@ impl Worker {
 }
 
 struct Work {
-    host: Host<FileDisk, FileRecords>,
+    host: Host<Mortal<FileDisk>, FileRecords>,
     processes: Processes,
     outgoing: Option<mpsc::Sender<Bytes>>,
     put_off: Vec<Input>,
