@@ -18,6 +18,8 @@ pub(super) struct Feed {
     pub(super) known: Sequence,
     /// The read that is on its way; live events wait for it.
     pub(super) reading: Option<u64>,
+    /// What was known when that read began.
+    pub(super) known_before: Sequence,
     /// History that was asked for meanwhile.
     pub(super) asks: VecDeque<Ask>,
     /// Words in the making went by untold.
@@ -30,6 +32,7 @@ impl Default for Feed {
             tail: Tail::new(Sequence(0)),
             known: Sequence(0),
             reading: None,
+            known_before: Sequence(0),
             asks: VecDeque::new(),
             wants_drafts: false,
         }

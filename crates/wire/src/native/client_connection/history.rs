@@ -73,6 +73,7 @@ impl ClientConnection {
         let ticket = self.count();
         let feed = self.feeds.entry(session.clone()).or_default();
         feed.reading = Some(ticket);
+        feed.known_before = feed.known;
         feed.tail = Tail::new(after);
         feed.tail.on_lag(feed.known);
         let (session, upto) = (session.clone(), None);
@@ -91,6 +92,13 @@ impl ClientConnection {
         let snapshot = matches!(job.purpose, Purpose::Snapshot(_));
         if !snapshot && (job.after > head || is_lost) {
             return self.start_over(&job, first_kept, now);
+        }
+        if !has_more && head < feed.known && feed.known == feed.known_before {
+            // What was known before and is not there will not come: the session was erased and
+            // made again. To read on would be to read for ever. What was heard of while this
+            // page was read is another matter: it may be there now.
+            feed.known = head;
+            feed.tail = Tail::new(feed.tail.cursor());
         }
         feed.tail.on_lag(feed.known);
         events.retain(|recorded| feed.tail.on_read(recorded.sequence));
