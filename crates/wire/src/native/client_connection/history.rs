@@ -11,7 +11,7 @@ use domain::{Content, FailureCode, RequestId, Sequence, SessionId, Tail, Timesta
 use serde::Serialize;
 
 use super::{ClientConnection, Denied, Feature, Output, PageOf, Purpose, ReadJob, error};
-use crate::native::events::{Form, encode_event, encode_queue};
+use crate::native::events::{Form, encode_event_into, encode_queue};
 use crate::native::frames::{HistorySnapshot, RelayFrame};
 use crate::native::refusals;
 use crate::native::shapes::{Envelope, Message, Time, VERSION};
@@ -20,6 +20,8 @@ use crate::native::shapes::{Envelope, Message, Time, VERSION};
 pub const PAGE_EVENTS_MAX: usize = 500;
 /// Bytes of one page, roughly: the event that goes beyond is its last, and another page follows.
 pub const PAGE_BYTES_MAX: usize = 1 << 20;
+/// Room for the events of a usual page, reserved at once.
+const LIST_BYTES: usize = 64 << 10;
 /// Requests for the history of one session that may wait for each other. More are answered
 /// `rate_limited`.
 pub const ASKS_MAX: usize = 16;
@@ -231,21 +233,21 @@ impl ClientConnection {
         }
     }
 
-    /// Events as the entries of a JSON list, up to the bound, and how many of them.
+    /// Events as the entries of a JSON list, each with a comma behind it, up to the bound, and how
+    /// many of them.
     fn pack(&self, session: &SessionId, events: &[Recorded]) -> (Vec<u8>, usize) {
-        let (mut list, queue) = (vec![], self.has(Feature::Queue));
+        let (mut list, queue) = (Vec::with_capacity(LIST_BYTES), self.has(Feature::Queue));
         for (index, recorded) in events.iter().enumerate() {
             if list.len() > PAGE_BYTES_MAX {
                 return (list, index);
             }
             let Some(form) = self.features.form_of(&recorded.event) else { continue };
-            let event = encode_event(session, recorded, form);
-            let change = if queue { encode_queue(session, recorded) } else { None };
-            for bytes in event.into_iter().chain(change) {
-                if !list.is_empty() {
-                    list.push(b',');
-                }
-                list.extend_from_slice(&bytes);
+            if encode_event_into(&mut list, session, recorded, form) {
+                list.push(b',');
+            }
+            if queue && let Some(change) = encode_queue(session, recorded) {
+                list.extend_from_slice(&change);
+                list.push(b',');
             }
         }
         (list, events.len())
@@ -253,6 +255,7 @@ impl ClientConnection {
 
     /// `history_delta`. The events are put in as bytes: each is a frame already.
     fn delta(&self, page: &Page<'_>, from_sequence: Sequence, events: &[u8]) -> Bytes {
+        let events = events.strip_suffix(b",").unwrap_or(events);
         #[derive(Serialize)]
         struct Head<'a> {
             #[serde(rename = "type")]

@@ -137,28 +137,108 @@ pub(super) fn delivered(
     write(&head(session, recorded, "message_delivered", body), 0)
 }
 
-#[derive(Serialize)]
-struct Said<'a> {
-    message: shapes::Message<'a>,
-}
-
-/// `message_event`. A plain reader has no use for an agent's message without any text.
-pub(super) fn message(
+/// `message_event`, at the end of what is there. A plain reader has no use for an agent's message
+/// without any text: then nothing is written, and it says so.
+pub(super) fn message_into(
+    buffer: &mut Vec<u8>,
     session: &SessionId,
     recorded: &Recorded,
     message: &Message,
     form: Form,
-) -> Option<Bytes> {
+) -> bool {
     let message = match form {
         Form::Full => shapes::Message::full(message),
         Form::Plain => shapes::Message::plain(message),
     };
     let mute = message.content.is_empty() && Author::from(message.role) == Author::Assistant;
     if form == Form::Plain && mute {
-        return None;
+        return false;
     }
-    let content_bytes = message.content.len();
-    Some(write(&head(session, recorded, "message_event", Said { message }), content_bytes))
+    buffer.reserve(FRAME_BYTES + message.content.len() + message.content.len() / 16);
+    buffer.extend_from_slice(br#"{"type":"message_event","protocol_version":1,"event_id":"#);
+    event_id(buffer, session, recorded.sequence);
+    field(buffer, "sequence", &recorded.sequence);
+    buffer.extend_from_slice(br#","session_id":"#);
+    string(buffer, session.as_str());
+    time(buffer, "server_ts", recorded.at.into());
+    buffer.extend_from_slice(br#","message":{"message_id":"#);
+    string(buffer, message.message_id.as_ref().map_or("", MessageId::as_str));
+    field(buffer, "role", &message.role);
+    buffer.extend_from_slice(br#","content":"#);
+    string(buffer, &message.content);
+    if let Some(at) = message.created_at {
+        time(buffer, "created_at", at);
+    }
+    if let Some(parts) = &message.parts {
+        field(buffer, "parts", parts);
+    }
+    if let Some(sealed) = &message.sealed {
+        field(buffer, "sealed", sealed);
+    }
+    if let Some(run) = &message.run_id {
+        field(buffer, "run_id", run);
+    }
+    if let Some(parent) = &message.parent_tool_call_id {
+        field(buffer, "parent_tool_call_id", parent);
+    }
+    buffer.extend_from_slice(b"}}");
+    true
+}
+
+/// `message_event` by itself.
+pub(super) fn message(
+    session: &SessionId,
+    recorded: &Recorded,
+    message: &Message,
+    form: Form,
+) -> Option<Bytes> {
+    let mut buffer = vec![];
+    message_into(&mut buffer, session, recorded, message, form).then(|| buffer.into())
+}
+
+/// See [`super::event_id`].
+fn event_id(buffer: &mut Vec<u8>, session: &SessionId, sequence: Sequence) {
+    buffer.extend_from_slice(b"\"evt_");
+    let begin = buffer.len();
+    string(buffer, session.as_str());
+    // Its own quotes go: it stands inside of others.
+    buffer.remove(begin);
+    buffer.pop();
+    buffer.push(b'_');
+    put(buffer, &sequence);
+    buffer.push(b'"');
+}
+
+fn field<T: Serialize>(buffer: &mut Vec<u8>, name: &'static str, value: &T) {
+    buffer.extend_from_slice(b",\"");
+    buffer.extend_from_slice(name.as_bytes());
+    buffer.extend_from_slice(b"\":");
+    put(buffer, value);
+}
+
+fn time(buffer: &mut Vec<u8>, name: &'static str, at: Time) {
+    buffer.extend_from_slice(b",\"");
+    buffer.extend_from_slice(name.as_bytes());
+    buffer.extend_from_slice(b"\":\"");
+    buffer.extend_from_slice(&at.to_bytes());
+    buffer.push(b'"');
+}
+
+/// A string of which most need no escape.
+fn string(buffer: &mut Vec<u8>, value: &str) {
+    // Without an early end, so that it is done many bytes at a time.
+    let is_special = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
+    if value.bytes().fold(false, |found, byte| found | is_special(byte)) {
+        return put(buffer, &value);
+    }
+    buffer.push(b'"');
+    buffer.extend_from_slice(value.as_bytes());
+    buffer.push(b'"');
+}
+
+fn put<T: Serialize>(buffer: &mut Vec<u8>, value: &T) {
+    // Cannot fail: a vector takes everything and no value refuses to be written.
+    let _ = serde_json::to_writer(buffer, value);
 }
 
 #[derive(Serialize)]
