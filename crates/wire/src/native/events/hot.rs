@@ -4,7 +4,7 @@
 //! cloned and nothing is flattened.
 
 use bytes::Bytes;
-use domain::content::{Author, Message};
+use domain::content::{Author, Message, Part};
 use domain::passing::Delta;
 use domain::session::Recorded;
 use domain::session::delivery::Send;
@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 
 use super::Form;
 use crate::native::frames::{ModeWord, StatusWord};
-use crate::native::shapes::{self, Attachment, Sealed, Time, VERSION, VoiceWord};
+use crate::native::shapes::{self, Attachment, Sealed, Time, VERSION, VoiceWord, text_of};
 
 /// Bytes of a frame besides its content, roughly: room that is reserved at once.
 const FRAME_BYTES: usize = 384;
@@ -146,15 +146,11 @@ pub(super) fn message_into(
     message: &Message,
     form: Form,
 ) -> bool {
-    let message = match form {
-        Form::Full => shapes::Message::full(message),
-        Form::Plain => shapes::Message::plain(message),
-    };
-    let mute = message.content.is_empty() && Author::from(message.role) == Author::Assistant;
-    if form == Form::Plain && mute {
+    let content = text_of(&message.parts);
+    if form == Form::Plain && content.is_empty() && message.author == Author::Assistant {
         return false;
     }
-    buffer.reserve(FRAME_BYTES + message.content.len() + message.content.len() / 16);
+    buffer.reserve(FRAME_BYTES + content.len() + content.len() / 16);
     buffer.extend_from_slice(br#"{"type":"message_event","protocol_version":1,"event_id":"#);
     event_id(buffer, session, recorded.sequence);
     field(buffer, "sequence", &recorded.sequence);
@@ -162,24 +158,13 @@ pub(super) fn message_into(
     string(buffer, session.as_str());
     time(buffer, "server_ts", recorded.at.into());
     buffer.extend_from_slice(br#","message":{"message_id":"#);
-    string(buffer, message.message_id.as_ref().map_or("", MessageId::as_str));
-    field(buffer, "role", &message.role);
+    string(buffer, message.id.as_str());
+    field(buffer, "role", &shapes::AuthorWord::from(message.author));
     buffer.extend_from_slice(br#","content":"#);
-    string(buffer, &message.content);
-    if let Some(at) = message.created_at {
-        time(buffer, "created_at", at);
-    }
-    if let Some(parts) = &message.parts {
-        field(buffer, "parts", parts);
-    }
-    if let Some(sealed) = &message.sealed {
-        field(buffer, "sealed", sealed);
-    }
-    if let Some(run) = &message.run_id {
-        field(buffer, "run_id", run);
-    }
-    if let Some(parent) = &message.parent_tool_call_id {
-        field(buffer, "parent_tool_call_id", parent);
+    string(buffer, &content);
+    time(buffer, "created_at", message.created_at.into());
+    if form == Form::Full {
+        extensions(buffer, message);
     }
     buffer.extend_from_slice(b"}}");
     true
@@ -194,6 +179,29 @@ pub(super) fn message(
 ) -> Option<Bytes> {
     let mut buffer = vec![];
     message_into(&mut buffer, session, recorded, message, form).then(|| buffer.into())
+}
+
+/// What only the full form of a message has, in the words of its shape.
+fn extensions(buffer: &mut Vec<u8>, message: &Message) {
+    let is_all_said = matches!(
+        &message.parts,
+        Content::Open(parts) if matches!(parts.as_slice(), [Part::Text(_)])
+    );
+    if !is_all_said {
+        let shapes::Message { parts, sealed, .. } = shapes::Message::full(message);
+        if let Some(parts) = &parts {
+            field(buffer, "parts", parts);
+        }
+        if let Some(sealed) = &sealed {
+            field(buffer, "sealed", sealed);
+        }
+    }
+    if let Some(run) = &message.run {
+        field(buffer, "run_id", run);
+    }
+    if let Some(parent) = &message.parent {
+        field(buffer, "parent_tool_call_id", parent);
+    }
 }
 
 /// See [`super::event_id`].
@@ -226,9 +234,9 @@ fn time(buffer: &mut Vec<u8>, name: &'static str, at: Time) {
 
 /// A string of which most need no escape.
 fn string(buffer: &mut Vec<u8>, value: &str) {
-    // Without an early end, so that it is done many bytes at a time.
-    let is_special = |byte: u8| (byte < b' ') | (byte == b'"') | (byte == b'\\');
-    if value.bytes().fold(false, |found, byte| found | is_special(byte)) {
+    // Counted without an early end, so that it is done many bytes at a time.
+    let is_special = |byte: &u8| matches!(byte, 0..b' ' | b'"' | b'\\');
+    if value.as_bytes().iter().filter(|byte| is_special(byte)).count() > 0 {
         return put(buffer, &value);
     }
     buffer.push(b'"');
