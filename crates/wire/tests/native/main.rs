@@ -16,3 +16,5 @@ mod rules;
 mod script;
 #[cfg(test)]
 mod transcripts;
+#[cfg(test)]
+mod watching;

@@ -24,6 +24,9 @@ pub(super) struct Feed {
     pub(super) asks: VecDeque<Ask>,
     /// Words in the making went by untold.
     pub(super) wants_drafts: bool,
+    /// The last event up to which every one was told, where some later ones were not: the client
+    /// does not look at this session.
+    pub(super) told_all_to: Option<Sequence>,
 }
 
 impl Default for Feed {
@@ -35,6 +38,7 @@ impl Default for Feed {
             known_before: Sequence(0),
             asks: VecDeque::new(),
             wants_drafts: false,
+            told_all_to: None,
         }
     }
 }
@@ -156,12 +160,6 @@ impl ClientConnection {
         }
     }
 
-    /// Whether this client wants the passing events of that session.
-    pub(super) fn hears_passing(&self, session: &SessionId) -> bool {
-        let watched = self.watched.as_ref().is_none_or(|watched| watched.contains(session));
-        watched && self.has(Feature::Deltas) && self.principal.is_some()
-    }
-
     /// Tells one event by itself.
     pub(super) fn show(
         &mut self,
@@ -174,6 +172,9 @@ impl ClientConnection {
             &recorded.event
         {
             outputs.extend(self.settle(session, request, by, failure.as_ref(), recorded.at));
+            return;
+        }
+        if !self.hears(session, &recorded.event, recorded.sequence) {
             return;
         }
         let Some(form) = self.features.form_of(&recorded.event) else { return };

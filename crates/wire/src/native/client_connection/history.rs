@@ -110,6 +110,10 @@ impl ClientConnection {
             feed.tail.on_lag(feed.known);
         }
         let (last, has_more) = (feed.tail.cursor(), feed.tail.is_behind());
+        if job.purpose != Purpose::CatchUp && feed.told_all_to == Some(job.after) {
+            // The client looked away meanwhile, and is told this all the same.
+            feed.told_all_to = Some(last);
+        }
         let mut outputs = self.tell(&job, &events, last, has_more, now);
         outputs.extend(self.go_on(job, last, has_more));
         outputs
