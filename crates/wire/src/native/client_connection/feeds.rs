@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use domain::passing::{Delta, Passing};
-use domain::session::{Event, Recorded, controls};
+use domain::session::{Card, Event, Recorded, controls};
 use domain::{Live, Sequence, SessionId, Tail, Timestamp};
 
 use super::history::Ask;
@@ -98,6 +98,8 @@ impl ClientConnection {
         let shown = feed.tail.on_live(recorded.sequence);
         feed.known = feed.known.max(recorded.sequence);
         match shown {
+            // Most events of a busy relay, for a client that looks at one session.
+            Live::Show if feed.told_all_to.is_some() && is_for_watchers(&recorded.event) => {}
             Live::Show => self.show(session, recorded, Some(cache), outputs),
             // An earlier read failed: this is the time to try again.
             Live::Skip if !feed.tail.is_behind() => {}
@@ -191,4 +193,9 @@ impl ClientConnection {
             outputs.extend(frame.map(Output::Send));
         }
     }
+}
+
+/// Whether only who looks at a session is told this.
+fn is_for_watchers(event: &Event) -> bool {
+    !Card::shows(event) && !matches!(event, Event::Control(_))
 }
