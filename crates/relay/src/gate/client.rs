@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Sleep;
 use wire::native::{Asked, ClientConnection, Denied, Limits, Output, PageOf, ReadJob, Welcome};
 
+use super::ahead::{self, Ahead};
 use super::room::Room;
 use super::throttle::ClientThrottle;
 use super::{Incoming, RoomTaken, Throttles, Transport, close};
@@ -46,7 +47,7 @@ pub struct ClientGate {
 enum Returned {
     Welcome(Box<Welcome>),
     Denied(Asked, Denied),
-    Page(ReadJob, Result<EventPage, Denied>),
+    Page(ReadJob, Result<EventPage, Denied>, Option<Ahead>),
     Drafts(SessionId, Option<Joined>),
 }
 
@@ -59,6 +60,8 @@ struct Gate {
     room: Room,
     /// What the frame in hand takes of it.
     taken: RoomTaken,
+    /// The page that will be asked for next, in all likelihood.
+    ahead: Option<Ahead>,
     frames: Vec<Bytes>,
     /// Empty between uses; kept for its memory.
     outputs: Vec<Output>,
@@ -88,6 +91,7 @@ pub async fn serve_client<T: Transport>(
         live: None,
         room: Room::default(),
         taken: None,
+        ahead: None,
         frames: vec![],
         outputs: vec![],
         closing: None,
@@ -148,11 +152,12 @@ impl Gate {
         let outputs = match returned {
             Returned::Welcome(welcome) => self.machine.on_welcome(&welcome, now),
             Returned::Denied(asked, denied) => self.machine.on_denied(asked, denied, now),
-            Returned::Page(job, Ok(page)) => {
+            Returned::Page(job, Ok(page), ahead) => {
+                self.ahead = ahead;
                 let EventPage { events, head, first_kept, has_more } = page;
                 self.machine.on_page(job, PageOf { events, head, first_kept, has_more }, now)
             }
-            Returned::Page(job, Err(denied)) => self.machine.on_read_failed(job, denied, now),
+            Returned::Page(job, Err(denied), _) => self.machine.on_read_failed(job, denied, now),
             Returned::Drafts(session, Some(joined)) => {
                 self.machine.on_drafts(&session, joined.head, joined.drafts)
             }
@@ -324,11 +329,11 @@ impl Gate {
         });
     }
 
-    fn read(&self, job: ReadJob) {
-        let (relay, returns) = (self.relay.clone(), self.returns.clone());
+    fn read(&mut self, job: ReadJob) {
+        let (relay, returns, ahead) = (self.relay.clone(), self.returns.clone(), self.ahead.take());
         self.relay.ports().tasks.spawn("read", async move {
-            let page = relay.history(&job.session, job.after, job.upto, job.limit).await;
-            let _ = returns.send(Returned::Page(job, page));
+            let (page, ahead) = ahead::read(&relay, &job, ahead).await;
+            let _ = returns.send(Returned::Page(job, page, ahead));
         });
     }
 

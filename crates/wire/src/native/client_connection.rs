@@ -14,8 +14,9 @@ mod greeting;
 pub mod history;
 mod launches;
 mod types;
+mod watching;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use domain::fleet::launches::Outcome;
 use domain::session::controls::Kind;
@@ -29,6 +30,7 @@ use super::features::{Feature, Features};
 use super::frames::{ClientFrame, ConnectionError, RelayFrame, ResumeAt};
 use super::shapes::{Envelope, Malformed};
 use feeds::Feed;
+use watching::Watching;
 
 /// Control commands of one connection that wait for their answer. At the bound, more are
 /// answered `rate_limited`.
@@ -88,8 +90,7 @@ pub struct ClientConnection {
     requests: BTreeMap<(SessionId, RequestId), Waiting>,
     /// Launches that this client hears of, each with what it was last told.
     launches: BTreeMap<RequestId, Option<Outcome>>,
-    /// `None`: the passing events of all sessions.
-    watched: Option<BTreeSet<SessionId>>,
+    watching: Watching,
     counter: u64,
 }
 
@@ -115,7 +116,7 @@ impl ClientConnection {
             feeds: BTreeMap::new(),
             requests: BTreeMap::new(),
             launches: BTreeMap::new(),
-            watched: None,
+            watching: Watching::default(),
             counter: 0,
         }
     }

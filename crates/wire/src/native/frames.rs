@@ -35,8 +35,8 @@ pub use sends::{
     StatusWord,
 };
 pub use sessions::{
-    SessionArchived, SessionClosed, SessionDown, SessionRename, SessionRenamed, SessionSnapshot,
-    SessionStatus, SessionUp, Watch,
+    Others, SessionArchived, SessionClosed, SessionDown, SessionRename, SessionRenamed,
+    SessionSnapshot, SessionStatus, SessionUp, Watch,
 };
 
 use super::shapes::{
