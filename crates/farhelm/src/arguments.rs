@@ -5,6 +5,7 @@
 //!
 //! Not here: files and the environment (`settings`), what the commands do (`commands`).
 
+mod agents;
 mod client;
 mod serve;
 
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use agents::Agents;
 pub(crate) use client::{
     Answer, Close, Doctor, Interrupt, Launch, Pair, Reach, RoleWord, Send, Sessions, Tail, Token,
     TokenTask,

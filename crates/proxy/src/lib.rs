@@ -21,6 +21,7 @@ mod processes;
 pub mod records;
 mod shell;
 
+pub use catalog::AgentSetting;
 pub use config::ProxyConfig;
 pub use fault::Fault;
 pub use processes::{find, program_extensions};

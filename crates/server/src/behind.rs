@@ -127,6 +127,18 @@ impl Inside for Behind {
         native::encode_event(session, recorded, Form::Full)
     }
 
+    fn encode_whole(&self, session: &SessionId, recorded: &Recorded) -> Option<Bytes> {
+        native::encode_whole(session, recorded)
+    }
+
+    fn tool_output<'a>(
+        &'a self,
+        session: &'a SessionId,
+        call: &'a ToolCallId,
+    ) -> Work<'a, Result<String, Denied>> {
+        Box::pin(self.relay.tool_output(session, call, None))
+    }
+
     fn command<'a>(
         &'a self,
         session: &'a SessionId,

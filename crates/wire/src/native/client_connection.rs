@@ -12,7 +12,9 @@ mod controls;
 mod feeds;
 mod greeting;
 pub mod history;
+pub mod known;
 mod launches;
+mod questions;
 mod types;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,8 +24,8 @@ use domain::session::controls::Kind;
 use domain::{ConnectionId, MessageId, Principal, RequestId, SessionId, Timestamp};
 
 pub use types::{
-    Asked, Denied, Limits, Listing, Output, PageOf, Purpose, ReadJob, Throttle, Welcome,
-    session_json,
+    Answer, Asked, Denied, Limits, Listing, Output, PageOf, Purpose, Question, ReadJob, Throttle,
+    Welcome, session_json,
 };
 
 use super::features::{Feature, Features};
@@ -278,6 +280,10 @@ fn send_of(frame: &ClientFrame) -> Option<&MessageId> {
         | ClientFrame::Heartbeat(_)
         | ClientFrame::HistoryRequest(_)
         | ClientFrame::LaunchSession(_)
+        | ClientFrame::ResumeSession(_)
+        | ClientFrame::CatalogRequest(_)
+        | ClientFrame::ResumableList(_)
+        | ClientFrame::ToolOutputRequest(_)
         | ClientFrame::CloseSession(_)
         | ClientFrame::PermissionResponse(_)
         | ClientFrame::AgentInterrupt(_)
