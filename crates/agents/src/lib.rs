@@ -6,6 +6,7 @@ mod absent;
 pub mod demo;
 mod driver;
 mod known;
+mod login;
 mod names;
 mod program;
 mod scribe;
@@ -13,7 +14,8 @@ mod stored;
 
 pub use driver::{Driver, Ended, File, Image, Input, Lookup, Order, Output};
 pub use known::{KNOWN, Known, driver_of};
+pub use login::{Login, login_of};
 pub use names::{run_id, uuid_of};
 pub use program::{Earlier, Launcher, Program, Setup};
 pub use scribe::Scribe;
-pub use stored::Summary;
+pub use stored::{STORES, Store, Summary};

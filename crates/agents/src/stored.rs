@@ -1,6 +1,6 @@
-//! Conversations that agents keep themselves, as lists show them.
+//! Conversations that agents keep themselves: where, and as lists show them.
 //!
-//! Not here: finding the files (`proxy`), what one agent's files say (`<agent>::stored`).
+//! Not here: looking through the files (`proxy`), what one agent's files say (`<agent>::stored`).
 
 use domain::Timestamp;
 
@@ -16,3 +16,27 @@ pub struct Summary {
     /// When it was last added to; `None` where only the file's own time says.
     pub updated_at: Option<Timestamp>,
 }
+
+/// Where an agent keeps its conversations, a file each.
+#[derive(Debug, Clone, Copy)]
+pub struct Store {
+    /// Which agent.
+    pub agent: &'static str,
+    /// The variable that names the folder it keeps everything in.
+    pub variable: &'static str,
+    /// That folder below the person's home, where the variable says nothing.
+    pub below_home: &'static str,
+    /// The conversations below that folder.
+    pub below: &'static str,
+    /// Folders between there and the files.
+    pub levels: usize,
+    /// How the files' names begin.
+    pub prefix: &'static str,
+    /// How they end.
+    pub suffix: &'static str,
+    /// Reads a file's name and the head of its text; `None` for what is no conversation.
+    pub summary: fn(&str, &str) -> Option<Summary>,
+}
+
+/// The agents whose conversations are files.
+pub const STORES: &[Store] = &[];

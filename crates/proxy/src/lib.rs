@@ -11,15 +11,19 @@
 
 pub mod catalog;
 pub mod config;
+pub mod conversations;
 pub mod dial;
+pub mod discovery;
 pub mod disk;
 pub mod engine;
 mod fault;
 pub mod host;
 pub mod journal;
+pub mod preparation;
 mod processes;
 pub mod records;
 mod shell;
+pub mod worktrees;
 
 pub use catalog::AgentSetting;
 pub use config::ProxyConfig;

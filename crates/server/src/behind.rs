@@ -10,6 +10,7 @@ use bytes::Bytes;
 use domain::session::{Command, Recorded};
 use domain::{
     AttachmentId, ClientKey, ConnectionId, Principal, Role, Sequence, SessionId, Timestamp,
+    ToolCallId,
 };
 use relay::books::EventsAsked;
 use relay::gate::{self, ClientGate, Incoming, ProxyGate, Throttles, Transport as _};
