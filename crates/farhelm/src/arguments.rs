@@ -15,8 +15,8 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use agents::Agents;
 pub(crate) use client::{
-    Answer, Close, Doctor, Interrupt, Launch, Pair, Reach, RoleWord, Send, Sessions, Tail, Token,
-    TokenTask,
+    Answer, Close, Doctor, Interrupt, Launch, Pair, Reach, Resume, RoleWord, Send, Sessions, Tail,
+    Token, TokenTask,
 };
 pub(crate) use serve::{Proxy, Relay, Serve, Up};
 
@@ -55,6 +55,7 @@ pub(crate) enum Command {
     Answer(Answer),
     Interrupt(Interrupt),
     Launch(Launch),
+    Resume(Resume),
     Close(Close),
     Bench(bench::Bench),
     Doctor(Doctor),

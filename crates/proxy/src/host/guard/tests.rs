@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use agents::{Driver, Output, Program};
+use domain::Timestamp;
 use domain::session::Report;
 use domain::session::status::CloseReason;
-use domain::{RequestId, Timestamp};
 use serde_json::{Value, json};
 use wire::native::shapes::{Conversation, Conversations};
 
@@ -18,12 +18,14 @@ use crate::records::MemoryRecords;
 
 const IDLE_MS: u64 = 60_000;
 
-/// Starts its program at once and is ready; starts it again when it is asked something.
+/// Starts its program at once and is ready when that says so; starts it again when it is asked
+/// something.
 #[derive(Debug)]
 struct Plain {
     conversation: String,
     is_up: bool,
     is_busy: bool,
+    is_ready: bool,
 }
 
 impl Plain {
@@ -37,7 +39,7 @@ impl Plain {
 
 impl Driver for Plain {
     fn start(&mut self, _: Timestamp) -> Vec<Output> {
-        vec![self.spawn(), Output::Ready]
+        vec![self.spawn()]
     }
 
     fn on_order(&mut self, order: &AgentOrder, _: Timestamp) -> Vec<Output> {
@@ -60,7 +62,12 @@ impl Driver for Plain {
 
     fn on_input(&mut self, input: AgentInput, _: Timestamp) -> Vec<Output> {
         match input {
-            AgentInput::Line(_) => self.is_busy = false,
+            AgentInput::Line(_) => {
+                self.is_busy = false;
+                if !std::mem::replace(&mut self.is_ready, true) {
+                    return vec![Output::Ready];
+                }
+            }
             AgentInput::Ended(Ended::NotStarted(failure)) => {
                 self.is_up = false;
                 return vec![Output::Unusable(failure)];
@@ -115,7 +122,7 @@ impl World {
         });
         let make = Box::new(|session: &SessionId, _: &_, _| -> Box<dyn Driver> {
             let conversation = format!("talk of {session}");
-            Box::new(Plain { conversation, is_up: false, is_busy: false })
+            Box::new(Plain { conversation, is_up: false, is_busy: false, is_ready: false })
         });
         let (disk, records) = (MemoryDisk::default(), MemoryRecords::default());
         let host = Host::open(settings, disk, records, make, ids, Timestamp(1_000)).unwrap();
@@ -149,7 +156,12 @@ impl World {
         self.handle(vec![Input::Prepared(wanted.session.clone(), Ok(prepared))]);
         // Whatever was denied is heard with the next turn.
         self.pass(0);
+        self.print(&wanted.session);
         self.host.sessions().contains(&wanted.session).then_some(wanted.session)
+    }
+
+    fn print(&mut self, session: &SessionId) {
+        self.handle(vec![Input::Agent(session.clone(), AgentInput::Line("hello".to_owned()))]);
     }
 
     fn preparation(&mut self) -> Option<crate::engine::Preparation> {
@@ -208,7 +220,7 @@ fn a_program_that_rests_for_long_is_ended_and_started_again_when_needed() {
     // While it works it does not rest, however long that takes.
     world.pass(IDLE_MS * 3);
     assert_eq!(world.acts(), [""; 0]);
-    world.handle(vec![Input::Agent(session.clone(), AgentInput::Line("done".to_owned()))]);
+    world.print(&session);
     let due = world.host.deadline().unwrap();
     assert_eq!(due, Timestamp(world.now + IDLE_MS));
     world.pass(IDLE_MS);
@@ -241,7 +253,7 @@ fn at_the_bound_a_launch_fails_in_words_when_all_are_at_work() {
     assert_eq!(failed[0]["error_code"], "too_many_agents");
     assert!(failed[0]["reason"].as_str().unwrap().contains("--agents-max"));
     assert!(!world.acts().iter().any(|act| act.starts_with("start")));
-    world.handle(vec![Input::Agent(first, AgentInput::Line("done".to_owned()))]);
+    world.print(&first);
     assert!(world.launch("l3").is_some());
 }
 
@@ -281,6 +293,7 @@ fn a_working_tree_goes_when_its_session_is_closed_or_never_came_to_be() {
     world.say(&ask("l1"));
     let first = world.preparation().unwrap().session;
     world.handle(vec![Input::Prepared(first.clone(), tree("/trees/1"))]);
+    world.print(&first);
     world.send(&first, "m1");
     world.say(&ask("l2"));
     let second = world.preparation().unwrap().session;
@@ -322,6 +335,7 @@ fn a_conversation_that_is_open_answers_with_its_session() {
     let earlier = Earlier { id: "old talk".to_owned(), file: None, fork: false };
     let prepared = Prepared { earlier: Some(earlier), ..Prepared::default() };
     world.handle(vec![Input::Prepared(wanted.session.clone(), Ok(prepared))]);
+    world.print(&wanted.session);
     world.say(&resume("l6", "old talk", false));
     let told = world.frames("session_launch_ack");
     assert_eq!(told.last().unwrap()["session_id"], json!(wanted.session));
@@ -362,6 +376,4 @@ fn an_agent_that_was_installed_is_told_once_and_can_be_launched() {
     let told = world.frames("proxy_catalog");
     assert_eq!(told.len(), 1);
     assert_eq!(told[0]["catalog"]["agents"], json!(["demo", "plain", "absent"]));
-    let request: RequestId = "none".into();
-    assert!(world.host.book().launched(&request).is_none());
 }
