@@ -1,7 +1,9 @@
 //! What people run: `cargo xtask <command>`.
 //!
-//! Not here: what a rule of the house says (`tidy/`), what a full test run is (`test`).
+//! Not here: what a rule of the house says (`tidy/`), what a full test run is (`test`), which
+//! agents there are (`agents/`).
 
+mod agents;
 mod proof;
 mod shell;
 mod test;
@@ -15,7 +17,8 @@ usage: cargo xtask <command>
   test                        everything: format, lints, tests, documentation, tidy
   tidy                        the rules of the house alone
   sim --seeds N [--from S]    the simulation, over N seeds from S on (default 0)
-  kill --times N              the process test: kill relay and proxy N times";
+  kill --times N              the process test: kill relay and proxy N times
+  agents --install [--all]    fetch the agent programs that tests run, at pinned versions";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["sim", options @ ..] => from_outcome(proof::simulate(options)),
         ["kill", options @ ..] => from_outcome(proof::kill(options)),
+        ["agents", options @ ..] => from_outcome(agents::run(options)),
         [] | ["help" | "--help" | "-h"] => {
             shell::say(USAGE);
             ExitCode::SUCCESS

@@ -147,7 +147,6 @@ impl Ended {
 
 /// What a driver observed or needs, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "passed on at once, never stored in numbers")]
 pub enum Output {
     /// A line for the session's notes. It is on disk before what follows counts.
     Remember(String),

@@ -3,18 +3,27 @@
 //! Not here: processes, sockets, the disk (`proxy`).
 
 mod absent;
+pub mod acp;
+pub mod claude;
+pub mod codex;
 pub mod demo;
 mod driver;
+mod files;
 mod known;
 mod login;
+mod moments;
 mod names;
+pub mod pi;
 mod program;
+pub mod rpc;
 mod scribe;
 mod stored;
 
 pub use driver::{Driver, Ended, File, Image, Input, Lookup, Order, Output};
+pub use files::words_with_files;
 pub use known::{KNOWN, Known, driver_of};
 pub use login::{Login, login_of};
+pub use moments::moment;
 pub use names::{run_id, uuid_of};
 pub use program::{Earlier, Launcher, Program, Setup};
 pub use scribe::Scribe;

@@ -16,6 +16,16 @@ pub struct Program {
     pub env: Vec<(String, String)>,
     /// Where it works.
     pub folder: PathBuf,
+    /// Files that it needs, by name and content: written before it starts, where only the proxy
+    /// writes. [`Program::argument_of`] stands for the path of one among the arguments.
+    pub files: Vec<(String, String)>,
+}
+
+impl Program {
+    /// What stands for the path of one of its own files.
+    pub fn argument_of(file: &str) -> String {
+        format!("{{file:{file}}}")
+    }
 }
 
 /// How an agent is started on this machine, before a driver adds its own arguments.
@@ -38,6 +48,7 @@ impl Launcher {
             args: self.args.iter().cloned().chain(own).collect(),
             env: self.env.clone(),
             folder,
+            files: vec![],
         }
     }
 }

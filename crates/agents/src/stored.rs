@@ -4,6 +4,8 @@
 
 use domain::Timestamp;
 
+use crate::{claude, codex, pi};
+
 /// An earlier conversation of an agent's own, as far as the head of its record says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Summary {
@@ -39,4 +41,36 @@ pub struct Store {
 }
 
 /// The agents whose conversations are files.
-pub const STORES: &[Store] = &[];
+pub const STORES: &[Store] = &[
+    Store {
+        agent: claude::AGENT,
+        variable: "CLAUDE_CONFIG_DIR",
+        below_home: ".claude",
+        below: "projects",
+        levels: 1,
+        prefix: "",
+        suffix: ".jsonl",
+        summary: claude::stored::summary,
+    },
+    Store {
+        agent: codex::AGENT,
+        variable: "CODEX_HOME",
+        below_home: ".codex",
+        below: "sessions",
+        // A year, a month and a day.
+        levels: 3,
+        prefix: "rollout-",
+        suffix: ".jsonl",
+        summary: codex::summary,
+    },
+    Store {
+        agent: pi::AGENT,
+        variable: "PI_CODING_AGENT_DIR",
+        below_home: ".pi/agent",
+        below: "sessions",
+        levels: 1,
+        prefix: "",
+        suffix: ".jsonl",
+        summary: pi::summary,
+    },
+];

@@ -168,7 +168,19 @@ impl Machine {
     /// Words a send, and remembers it until the relay has it. Not yet connected: it goes out
     /// with the others when the relay has said hello.
     pub fn send(&mut self, session: &str, id: &str, text: &str, now: &str) -> Option<Value> {
-        let frame = json!({
+        self.send_in_mode(session, id, text, None, now)
+    }
+
+    /// The same with a word for what to do while the agent runs: `steer` or `follow_up`.
+    pub fn send_in_mode(
+        &mut self,
+        session: &str,
+        id: &str,
+        text: &str,
+        mode: Option<&str>,
+        now: &str,
+    ) -> Option<Value> {
+        let mut frame = json!({
             "type": "send_message",
             "protocol_version": 1,
             "client_message_id": id,
@@ -176,6 +188,9 @@ impl Machine {
             "content": text,
             "created_at": now,
         });
+        if let Some(mode) = mode {
+            frame["mode"] = json!(mode);
+        }
         if self.unconfirmed.len() < UNCONFIRMED_MAX {
             self.unconfirmed.insert((session.to_owned(), id.to_owned()), frame.clone());
         }

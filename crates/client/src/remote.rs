@@ -119,7 +119,19 @@ impl<D: Dial> Remote<D> {
 
     /// Sends a message. It is repeated until the relay has it.
     pub fn send(&mut self, session: &str, id: &str, text: &str, created_at: &str) {
-        if let Some(frame) = self.machine.send(session, id, text, created_at) {
+        self.send_in_mode(session, id, text, None, created_at);
+    }
+
+    /// The same with a word for what to do while the agent runs: `steer` or `follow_up`.
+    pub fn send_in_mode(
+        &mut self,
+        session: &str,
+        id: &str,
+        text: &str,
+        mode: Option<&str>,
+        created_at: &str,
+    ) {
+        if let Some(frame) = self.machine.send_in_mode(session, id, text, mode, created_at) {
             self.say(&frame);
         }
     }

@@ -13,6 +13,7 @@ pub mod controls;
 mod decide;
 pub mod delivery;
 pub mod forgotten;
+mod glance;
 pub mod prompts;
 pub mod queue;
 pub mod runs;
@@ -27,6 +28,7 @@ use serde::{Deserialize, Serialize};
 
 pub use card::Card;
 pub use command::{Change, Command, Report, Wish, Word};
+pub use glance::Glance;
 
 use crate::content::Attachment;
 use crate::{

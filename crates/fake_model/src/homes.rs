@@ -107,6 +107,10 @@ fn claude(base_url: &str) -> Own {
     ] {
         own.push((switch, "1".into()));
     }
+    // Every tool is in every request, instead of some that have to be searched for first.
+    own.push(("ENABLE_TOOL_SEARCH", "false".into()));
+    // The newest models are not given the tools for task lists.
+    own.push(("ANTHROPIC_MODEL", "claude-sonnet-4-5".into()));
     own
 }
 
@@ -123,6 +127,9 @@ check_for_update_on_startup = false
 
 [analytics]
 enabled = false
+
+[tools.update_plan]
+enabled = true
 
 [model_providers.fake]
 name = "fake"

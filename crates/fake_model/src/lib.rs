@@ -23,11 +23,13 @@
 
 mod api;
 pub mod homes;
+mod installed;
 mod journal;
 mod pace;
 mod script;
 mod server;
 
+pub use installed::{Installed, LIST_VARIABLE};
 pub use journal::{End, Seen};
 pub use pace::Pace;
 pub use server::{FakeModel, Options};

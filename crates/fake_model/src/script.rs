@@ -87,6 +87,9 @@ pub(crate) fn reply(asked: &Asked) -> Result<Reply, Failure> {
 fn command(text: &str) -> Option<(&'static str, &str)> {
     text.lines().find_map(|line| {
         let line = line.trim();
+        // `opencode run` puts what the person said into quotes.
+        let quoted = line.strip_prefix('"').and_then(|line| line.strip_suffix('"'));
+        let line = quoted.unwrap_or(line);
         let (word, rest) = line.split_once(':')?;
         let known = COMMANDS.into_iter().find(|command| *command == word)?;
         let rest = rest.trim();
@@ -134,7 +137,7 @@ fn fail(status: usize) -> Option<Failure> {
 
 /// A command that prints this much, in short lines.
 fn printing(kibibytes: usize) -> String {
-    format!("yes 0123456789abcde | head -c {}", kibibytes.saturating_mul(1024))
+    format!("yes 0123456789abcde 2>/dev/null | head -c {}", kibibytes.saturating_mul(1024))
 }
 
 fn leading_number(text: &str) -> Option<usize> {
@@ -193,6 +196,7 @@ mod tests {
         let input = Input::Json(json!({"command": "ls -l"}));
         let expected = Reply::Call { name: "bash".into(), input };
         assert_eq!(reply(&asked("please\n  run: ls -l \nthanks")), Ok(expected));
+        assert_eq!(reply(&asked("\"fail: 500\"")), Err(Failure { status: 500 }));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The model over real sockets: streams as they come, clients that leave, its end.
 
+#![expect(clippy::unwrap_used, reason = "a test's own requests")]
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};

@@ -15,8 +15,8 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use agents::Agents;
 pub(crate) use client::{
-    Answer, Close, Doctor, Interrupt, Launch, Pair, Reach, Resume, RoleWord, Send, Sessions, Tail,
-    Token, TokenTask,
+    Answer, Attach, Close, Doctor, Interrupt, Launch, Pair, Reach, Resume, RoleWord, Run, Send,
+    Sessions, Tail, Token, TokenTask,
 };
 pub(crate) use serve::{Proxy, Relay, Serve, Up};
 
@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Sessions(Sessions),
     Send(Send),
     Tail(Tail),
+    Attach(Attach),
+    Run(Run),
     Answer(Answer),
     Interrupt(Interrupt),
     Launch(Launch),

@@ -6,6 +6,7 @@
 //!
 //! Not here: what is measured (the crates), the story of the figures (docs/benchmarks.md).
 
+mod agents;
 mod clients;
 mod cold_start;
 mod deltas;
@@ -96,7 +97,8 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Problem> {
 
 fn measure(bench: &Bench) -> Outcome<String> {
     process::raise_open_files();
-    let names = if bench.names.is_empty() { Scenario::ALL.to_vec() } else { bench.names.clone() };
+    let names: Vec<_> = bench.names.iter().flat_map(Scenario::scenarios).copied().collect();
+    let names = if names.is_empty() { Scenario::ALL.to_vec() } else { names };
     let lab = Lab::open(bench)?;
     let machine = Machine::look(lab.folder());
     lab.say(&format!("measuring in {}; {}", lab.folder().display(), process::RAISED_LIMITS));

@@ -2,6 +2,7 @@
 //!
 //! Not here: their flags (`arguments`).
 
+mod attach;
 mod launch;
 mod pair;
 mod proxy;
@@ -33,6 +34,8 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Problem> {
         Command::Sessions(sessions) => sessions::run(sessions).await,
         Command::Send(send) => send::run(send).await,
         Command::Tail(tail) => tail::run(tail).await,
+        Command::Attach(attach) => attach::attach(attach).await,
+        Command::Run(run) => attach::run(run).await,
         Command::Answer(answer) => steer::answer(answer).await,
         Command::Interrupt(interrupt) => steer::interrupt(interrupt).await,
         Command::Launch(launch) => launch::launch(launch).await,

@@ -64,6 +64,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Problem> {
         | Command::Sessions(_)
         | Command::Send(_)
         | Command::Tail(_)
+        | Command::Attach(_)
+        | Command::Run(_)
         | Command::Answer(_)
         | Command::Interrupt(_)
         | Command::Launch(_)

@@ -61,7 +61,8 @@ pub(crate) async fn start(serve: &Serve) -> Result<Served, Problem> {
         Shelf::open(&data.join(folders::UPLOADS_FOLDER_NAME), &auth).await.map_err(Problem::new)?;
     let relay = mind(serve, ledger, shelf.clone()).await?;
     let throttles = Throttles::new(settings::rates(serve));
-    let behind = Arc::new(Behind::new(relay.clone(), throttles, settings::limits(serve)));
+    let limits = settings::limits(serve);
+    let behind = Arc::new(Behind::new(relay.clone(), throttles, limits, auth.clone()));
 
     let local_url = inner.as_ref().map_or_else(|| bound.local_url(), Bound::local_url);
     let (public_url, warning) = (bound.public_url(), bound.warning());

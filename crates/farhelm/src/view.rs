@@ -26,13 +26,21 @@ pub(crate) struct View {
     draft: Option<Draft>,
     tools: BTreeMap<String, String>,
     status: String,
+    /// Whether questions are answered right here, without another command.
+    answers_here: bool,
 }
 
 impl View {
     /// Of this session, as it is to be named in commands; `streams` on a terminal.
     pub(crate) fn new(session: &str, streams: bool) -> Self {
         let (session, status) = (session.to_owned(), words::HEALTHY.to_owned());
-        Self { session, streams, draft: None, tools: BTreeMap::new(), status }
+        let (draft, tools) = (None, BTreeMap::new());
+        Self { session, streams, draft, tools, status, answers_here: false }
+    }
+
+    /// The same where questions are answered right here.
+    pub(crate) fn answering(session: &str, streams: bool) -> Self {
+        Self { answers_here: true, ..Self::new(session, streams) }
     }
 
     /// What to print for an event.
@@ -43,6 +51,7 @@ impl View {
         let text = match event.kind.as_str() {
             "tool_call" | "tool_update" => self.on_tool(&event.frame),
             "session_status" => self.on_status(&event.frame),
+            "permission_prompt" if self.answers_here => words::question(&event.frame),
             kind => words::of(kind, &event.frame, &self.session),
         };
         if text.is_empty() { text } else { self.end_line() + &text }

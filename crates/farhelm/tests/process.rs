@@ -5,6 +5,8 @@
 #[path = "process/support.rs"]
 mod support;
 
+use std::io::Write as _;
+
 use support::{Lines, Place, is_private, said};
 
 fn stderr(output: &std::process::Output) -> String {
@@ -122,6 +124,34 @@ fn a_question_is_answered_from_the_command_line() {
     place.told(&["answer", "demo", &prompt, "yes"]);
 
     tail.until(|event| said(event) == Some("ran: make clean"));
+}
+
+#[test]
+fn an_agent_that_runs_in_a_terminal_is_the_same_session_for_everybody_else() {
+    let place = Place::new();
+    let _up = place.up(&["--no-demo"]);
+    let (desk, mut keys) = Lines::typing(place.farhelm(&["run", "demo"]));
+    let mut press = |line: &str| keys.write_all(format!("{line}\n").as_bytes()).unwrap();
+    desk.until_line("- connected");
+    press("say: hello");
+    desk.until_line("assistant: hello");
+
+    let elsewhere = Lines::of(place.farhelm(&["tail", "demo", "--json", "--after", "0"]));
+    elsewhere.until(|event| said(event) == Some("hello"));
+    place.told(&["send", "demo", "ask: make clean"]);
+    desk.until_line("? Run this command?");
+    desk.until_line("    2  No");
+    press("2");
+    desk.until_line("assistant: denied: make clean");
+    elsewhere.until(|event| said(event) == Some("denied: make clean"));
+    press("slow: 100");
+    elsewhere.until(|event| event["type"] == "message_delta");
+    press("/stop");
+    desk.until_line("- interrupted");
+    drop(keys);
+    let mut desk = desk;
+    assert!(desk.running.0.wait().unwrap().success());
+    place.told(&["send", "demo", "say: it goes on"]);
 }
 
 #[test]

@@ -125,7 +125,7 @@ impl Catalog {
                 session: session.clone(),
                 notes,
                 launcher: entry.map(|entry| entry.launcher.clone()).unwrap_or_default(),
-                workspace: workspace.unwrap_or_else(|| "/".to_owned()).into(),
+                workspace: real(workspace.unwrap_or_else(|| "/".to_owned()).into()),
                 model: opened.model.clone(),
                 mode: opened.mode.clone(),
                 earlier,
@@ -134,6 +134,11 @@ impl Catalog {
             driver_of(opened.agent.as_str(), setup)
         })
     }
+}
+
+/// A folder without links in its path: agents name their files by where they find themselves.
+fn real(folder: PathBuf) -> PathBuf {
+    if cfg!(unix) { folder.canonicalize().unwrap_or(folder) } else { folder }
 }
 
 #[cfg(test)]

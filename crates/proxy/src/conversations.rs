@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use agents::{STORES, Store, Summary};
-use domain::Timestamp;
+use domain::{AgentType, Timestamp};
 use wire::native::shapes::{Conversation, Conversations, ResumableList};
 
 /// Files of one store that are looked at; of more, those that the folders name first.
@@ -36,9 +36,17 @@ pub struct Found {
     pub file: PathBuf,
 }
 
-/// A page of all conversations, newest first.
-pub fn list(asked: &ResumableList, variables: Variables<'_>) -> Conversations {
-    list_in(STORES, asked, variables)
+/// Conversations that an agent told itself.
+pub type Told = (AgentType, Summary);
+
+/// Whether an agent's conversations are files that we know.
+pub fn has_files(agent: &str) -> bool {
+    STORES.iter().any(|store| store.agent == agent)
+}
+
+/// A page of all conversations, newest first: those in files and those that were told.
+pub fn list(asked: &ResumableList, told: Vec<Told>, variables: Variables<'_>) -> Conversations {
+    list_in(STORES, asked, told, variables)
 }
 
 /// One conversation by the agent's own name for it. `None` where the agent keeps no files; an
@@ -48,28 +56,48 @@ pub fn find(agent: &str, id: &str, variables: Variables<'_>) -> Option<Option<Fo
     Some(find_in(store, id, variables))
 }
 
-fn list_in(stores: &[Store], asked: &ResumableList, variables: Variables<'_>) -> Conversations {
+/// Where a conversation is known from.
+enum Source<'a> {
+    File(&'a Store, PathBuf),
+    Told(Told),
+}
+
+fn list_in(
+    stores: &[Store],
+    asked: &ResumableList,
+    told: Vec<Told>,
+    variables: Variables<'_>,
+) -> Conversations {
     let wanted = |store: &&Store| {
         asked.agent_type.as_ref().is_none_or(|agent| agent.as_str() == store.agent)
     };
-    let mut files: Vec<(SystemTime, &Store, PathBuf)> = vec![];
+    let mut sources: Vec<(Timestamp, Source<'_>)> = vec![];
     for store in stores.iter().filter(wanted) {
-        files.extend(files_of(store, variables).into_iter().map(|(at, file)| (at, store, file)));
+        let files = files_of(store, variables).into_iter();
+        sources.extend(files.map(|(at, file)| (timestamp(at), Source::File(store, file))));
     }
-    files.sort_by(|(one, _, file), (other, _, beside)| other.cmp(one).then(file.cmp(beside)));
+    let told = told.into_iter().map(|told| (told.1.updated_at.unwrap_or_default(), told));
+    sources.extend(told.map(|(at, told)| (at, Source::Told(told))));
+    sources.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     let limit = usize::try_from(asked.limit.unwrap_or(PAGE_DEFAULT).clamp(1, PAGE_MAX));
     let limit = limit.unwrap_or(usize::MAX);
     let start = usize::try_from(asked.after.unwrap_or(0)).unwrap_or(usize::MAX);
     let mut page = Conversations::default();
-    for (place, (changed_at, store, file)) in files.iter().enumerate().skip(start) {
+    for (place, (changed_at, source)) in sources.into_iter().enumerate().skip(start) {
         if page.conversations.len() >= limit || place >= start + OPENED_MAX {
             page.next = u32::try_from(place).ok();
             break;
         }
-        let Some(summary) = summary_of(store, file) else { continue };
-        let changed_at = summary.updated_at.unwrap_or_else(|| timestamp(*changed_at));
+        let (agent_type, summary) = match source {
+            Source::Told(told) => told,
+            Source::File(store, file) => match summary_of(store, &file) {
+                Some(summary) => (store.agent.into(), summary),
+                None => continue,
+            },
+        };
+        let changed_at = summary.updated_at.unwrap_or(changed_at);
         page.conversations.push(Conversation {
-            agent_type: store.agent.into(),
+            agent_type,
             conversation_id: summary.id,
             title: summary.title,
             workspace_path: summary.workspace,
@@ -193,7 +221,7 @@ mod tests {
         let variables = |name: &str| (name == "MINE_HOME").then(|| place.clone());
         let ask = |after| {
             let asked = ResumableList { limit: Some(3), after, ..ResumableList::default() };
-            list_in(&[STORE], &asked, &variables)
+            list_in(&[STORE], &asked, vec![], &variables)
         };
         let first = ask(None);
         assert_eq!(ids(&first), ["6", "5", "4"], "the empty one is newer, and is none");
@@ -203,7 +231,21 @@ mod tests {
         assert_eq!((ids(&last), last.next), (vec!["0"], None));
         assert_eq!(last.conversations[0].updated_at, Timestamp(1_000_000_000).into());
         let other = ResumableList { agent_type: Some("other".into()), ..ResumableList::default() };
-        assert_eq!(list_in(&[STORE], &other, &variables), Conversations::default());
+        assert_eq!(list_in(&[STORE], &other, vec![], &variables), Conversations::default());
+    }
+
+    #[test]
+    fn what_an_agent_tells_itself_is_listed_among_the_files() {
+        let folder = talks(2);
+        let place = folder.path().display().to_string();
+        let variables = |name: &str| (name == "MINE_HOME").then(|| place.clone());
+        let told = |id: &str, at| {
+            let (title, workspace, updated_at) = (None, None, Some(Timestamp(at)));
+            ("other".into(), Summary { id: id.to_owned(), title, workspace, updated_at })
+        };
+        let told = vec![told("late", 1_000_002_000), told("early", 5)];
+        let page = list_in(&[STORE], &ResumableList::default(), told, &variables);
+        assert_eq!(ids(&page), ["late", "1", "0", "early"]);
     }
 
     #[test]
@@ -240,7 +282,7 @@ mod tests {
         let place = folder.path().display().to_string();
         let variables = |name: &str| (name == "MINE_HOME").then(|| place.clone());
         let asked = ResumableList { limit: Some(20), ..ResumableList::default() };
-        let page = list_in(&[STORE], &asked, &variables);
+        let page = list_in(&[STORE], &asked, vec![], &variables);
         assert_eq!((page.conversations.len(), page.next), (20, Some(20)));
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! Not here: what lines mean (`agents`), how a tree is found and ended (`tree`).
 
+mod dialogue;
 mod find;
 mod lines;
 mod memory;
@@ -26,6 +27,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::host::Act;
+pub(crate) use dialogue::conversations as told_conversations;
 pub use find::{find, program_extensions};
 pub(crate) use tree::end_leftovers;
 

@@ -10,6 +10,7 @@ mod client;
 mod proxy;
 mod room;
 mod throttle;
+mod visitor;
 
 use std::future::Future;
 
@@ -19,6 +20,7 @@ pub use client::{ClientGate, serve_client};
 pub use proxy::{ProxyGate, serve_proxy};
 pub(crate) use room::Taken as RoomTaken;
 pub use throttle::{Rates, Throttles};
+pub use visitor::{VisitorGate, serve_visitor};
 
 /// What a socket brings.
 #[derive(Debug)]
@@ -53,6 +55,8 @@ pub mod close {
     pub const TOO_LARGE: u16 = 1009;
     /// The relay goes down.
     pub const GOING_DOWN: u16 = 1001;
+    /// Something broke here.
+    pub const INTERNAL: u16 = 1011;
     /// The credential was revoked, or may not do this.
     pub const FORBIDDEN: u16 = 4003;
 }

@@ -15,6 +15,7 @@ use domain::passing::Passing;
 use domain::{Content, SessionId, fleet, session};
 use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
 use wire::native::Cache;
+use wire::visitor::Encoded;
 
 /// Bursts that the ring holds. A watcher that is further behind reads the ledger.
 pub const RING_BURSTS: usize = 4_096;
@@ -47,12 +48,15 @@ pub struct Published {
     pub stored_bytes: usize,
     /// In the native dialect.
     pub native: Cache,
+    /// In the others.
+    pub visitors: Encoded,
 }
 
 impl Published {
     /// An event that nobody has encoded yet.
     pub fn new(session: SessionId, recorded: session::Recorded, stored_bytes: usize) -> Self {
-        Self { session, recorded, stored_bytes, native: Cache::default() }
+        let (native, visitors) = (Cache::default(), Encoded::default());
+        Self { session, recorded, stored_bytes, native, visitors }
     }
 }
 
@@ -65,6 +69,8 @@ pub struct Passed {
     pub passing: Passing,
     /// In the native dialect.
     pub native: Cache,
+    /// In the others.
+    pub visitors: Encoded,
 }
 
 impl Live {

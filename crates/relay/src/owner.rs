@@ -16,11 +16,14 @@ use std::time::Duration;
 
 use domain::passing::{Delta, Drafts, Passing};
 use domain::session::delivery::{self, State, Told};
-use domain::session::{self, Card, Change, Command, Event, OrderKey, Policy, Session, Wish};
+use domain::session::{
+    self, Card, Change, Command, Event, Glance, OrderKey, Policy, Session, Wish,
+};
 use domain::{ConnectionId, Sequence, SessionId, Timestamp};
 use store::{Append, Entry, Epoch, Snapshot};
 use tokio::sync::{mpsc, oneshot};
 use wire::native::{Cache, Denied};
+use wire::visitor::Encoded;
 
 use crate::books::{Appended, Books, EventsAsked};
 use crate::directory::Directory;
@@ -57,7 +60,16 @@ pub(crate) enum Input {
     /// Show this to watchers.
     Passing(ConnectionId, Delta, RoomTaken),
     /// Tell the head and the drafts, once everything before is committed.
-    Join(oneshot::Sender<Joined>),
+    Join(oneshot::Sender<Joined>, Look),
+}
+
+/// How closely a watcher looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// At the head and the messages in the making.
+    Briefly,
+    /// At what is open too.
+    Closely,
 }
 
 /// Where a watcher begins.
@@ -67,6 +79,8 @@ pub struct Joined {
     pub head: Sequence,
     /// Messages in the making.
     pub drafts: Vec<Delta>,
+    /// What is open, where that was asked for.
+    pub glance: Option<Box<Glance>>,
 }
 
 /// What an owner needs.
@@ -214,13 +228,23 @@ impl Owner {
                 Input::Passing(connection, delta, taken) => {
                     self.pass(&connection, delta, taken, &mut batch);
                 }
-                Input::Join(reply) => {
+                Input::Join(reply, Look::Closely) => {
+                    // Whoever cannot be shown what is open is shown nothing.
+                    if self.load().await.is_err() {
+                        continue;
+                    }
+                    let Some(loaded) = &self.loaded else { continue };
+                    let (head, drafts) = (loaded.session.head(), self.drafts.replay());
+                    let glance = Some(Box::new(loaded.session.glance()));
+                    batch.outgoing.push(Outgoing::Joined(reply, Joined { head, drafts, glance }));
+                }
+                Input::Join(reply, Look::Briefly) => {
                     let head = self.loaded.as_ref().map(|loaded| loaded.session.head());
                     let head = match head {
                         Some(head) => head,
                         None => self.shared.directory.head(&self.id).unwrap_or_default(),
                     };
-                    let joined = Joined { head, drafts: self.drafts.replay() };
+                    let joined = Joined { head, drafts: self.drafts.replay(), glance: None };
                     batch.outgoing.push(Outgoing::Joined(reply, joined));
                 }
             }
@@ -325,7 +349,12 @@ impl Owner {
             return;
         }
         let passing = Passing { after: loaded.session.head(), delta };
-        let passed = Passed { session: self.id.clone(), passing, native: Cache::default() };
+        let passed = Passed {
+            session: self.id.clone(),
+            passing,
+            native: Cache::default(),
+            visitors: Encoded::default(),
+        };
         batch.outgoing.push(Outgoing::Passing(Arc::new(passed), taken));
     }
 

@@ -4,9 +4,12 @@
 //!
 //! Not here: the store (`books`), sockets (`gate`).
 
+use std::pin::Pin;
 use std::sync::Arc;
 
-use domain::{AttachmentId, ConnectionId, Timestamp};
+use bytes::Bytes;
+use domain::content::{Attachment, Failure};
+use domain::{AttachmentId, ConnectionId, CredentialId, Principal, Timestamp};
 
 use crate::tasks::Tasks;
 
@@ -26,6 +29,49 @@ pub trait Ids: Send + Sync + 'static {
 pub trait Uploads: Send + Sync + 'static {
     /// The media type of an upload; `None` when there is none of this id.
     fn media_type(&self, id: &AttachmentId) -> Option<String>;
+    /// Keeps a file that came within a frame.
+    fn store(&self, file: NewFile) -> Work<Result<Attachment, Failure>>;
+    /// A file that was kept, whole.
+    fn load(&self, id: &AttachmentId) -> Work<Result<Bytes, Failure>>;
+}
+
+/// A file that came within a frame.
+#[derive(Debug, Clone)]
+pub struct NewFile {
+    /// As the person calls it.
+    pub name: String,
+    /// What it is.
+    pub media_type: String,
+    /// The file.
+    pub bytes: Bytes,
+    /// Whose.
+    pub by: CredentialId,
+}
+
+/// Something that takes time.
+pub type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Who comes in by a word within a frame, for dialects that do it there.
+pub trait Door: Send + Sync + 'static {
+    /// Exchanges a pairing code for a credential and its token.
+    fn pair(&self, code: String, name: String) -> Work<Result<(Principal, String), Failure>>;
+    /// Who shows this token; `None` for nobody.
+    fn identify(&self, token: String) -> Work<Option<Principal>>;
+}
+
+/// Nobody comes in by a frame.
+#[derive(Debug, Clone, Copy)]
+pub struct NoDoor;
+
+impl Door for NoDoor {
+    fn pair(&self, _code: String, _name: String) -> Work<Result<(Principal, String), Failure>> {
+        let words = "Pairing is not offered here";
+        Box::pin(async move { Err(Failure::new("pairing_failed", words)) })
+    }
+
+    fn identify(&self, _token: String) -> Work<Option<Principal>> {
+        Box::pin(async { None })
+    }
 }
 
 /// No uploads at all.
@@ -35,6 +81,14 @@ pub struct NoUploads;
 impl Uploads for NoUploads {
     fn media_type(&self, _id: &AttachmentId) -> Option<String> {
         None
+    }
+
+    fn store(&self, _file: NewFile) -> Work<Result<Attachment, Failure>> {
+        Box::pin(async { Err(Failure::new("internal", "Files cannot be kept here")) })
+    }
+
+    fn load(&self, _id: &AttachmentId) -> Work<Result<Bytes, Failure>> {
+        Box::pin(async { Err(Failure::new("attachment_unknown", "There is no such file")) })
     }
 }
 

@@ -20,7 +20,7 @@ use crate::fleet_owner::{self, FleetOwner};
 use crate::gate::RoomTaken;
 use crate::hub::{Hub, Published, Watch};
 use crate::metrics::Metrics;
-use crate::owner::{self, Input, Joined, Owner, Reply};
+use crate::owner::{self, Input, Joined, Look, Owner, Reply};
 use crate::ports::Ports;
 use crate::routes::Routes;
 
@@ -132,7 +132,17 @@ impl Relay {
             return None;
         }
         let (reply, answer) = oneshot::channel();
-        self.put(session, Input::Join(reply)).await;
+        self.put(session, Input::Join(reply, Look::Briefly)).await;
+        answer.await.ok()
+    }
+
+    /// Where a watcher of a session begins, with what is open in it.
+    pub async fn glance(&self, session: &SessionId) -> Option<Joined> {
+        if !self.0.shared.directory.knows(session) {
+            return None;
+        }
+        let (reply, answer) = oneshot::channel();
+        self.put(session, Input::Join(reply, Look::Closely)).await;
         answer.await.ok()
     }
 
@@ -199,7 +209,7 @@ impl Relay {
     /// Waits until everything said to a session so far is committed.
     pub(crate) async fn settle(&self, session: &SessionId) {
         let (reply, answer) = oneshot::channel();
-        self.put(session, Input::Join(reply)).await;
+        self.put(session, Input::Join(reply, Look::Briefly)).await;
         let _ = answer.await;
     }
 

@@ -2,27 +2,31 @@
 //!
 //! Not here: sockets (`socket`), gates (`relay::gate`), what frames mean (`wire`).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use domain::content::{Attachment, Failure};
 use domain::session::{Command, Recorded};
 use domain::{
     AttachmentId, ClientKey, ConnectionId, Principal, Role, Sequence, SessionId, Timestamp,
     ToolCallId,
 };
 use relay::books::EventsAsked;
-use relay::gate::{self, ClientGate, Incoming, ProxyGate, Throttles, Transport as _};
+use relay::gate::{self, ClientGate, Incoming, ProxyGate, Throttles, Transport as _, VisitorGate};
 use relay::metrics::COMMIT_BUCKETS_US;
-use relay::ports::{Clock, Ids, Uploads};
+use relay::ports::{self, Clock, Door, Ids, NewFile, Uploads};
 use relay::routes::Kick;
 use relay::{EventPage, Relay};
+use tokio::io::AsyncReadExt as _;
 use wire::native::{self, Denied, Form, Limits, ProxyLimits, Throttle as _};
+use wire::{blob, control, pi, webchannel};
 
-use crate::auth::{self, NoRandomness};
+use crate::auth::{self, Auth, NoRandomness, PairRefused};
 use crate::inside::{Entrance, Figures, Inside, Opening, Work};
-use crate::shelf::Shelf;
+use crate::shelf::{Shelf, ShelfFault};
 use crate::socket::Socket;
 
 /// A ledger that does not answer by then is not ready.
@@ -36,31 +40,66 @@ pub struct Behind {
     relay: Relay,
     throttles: Throttles,
     limits: Limits,
+    auth: Auth,
+}
+
+/// The dialects that look at one session at a time.
+#[derive(Debug, Clone, Copy)]
+enum Dialect {
+    Blob,
+    Pi,
+    Control,
+    Webchannel,
+}
+
+/// Who opened a socket, and how.
+struct Visit {
+    principal: Option<Principal>,
+    query: String,
+    address: IpAddr,
 }
 
 impl Behind {
     /// The sockets of one server share the throttles.
-    pub fn new(relay: Relay, throttles: Throttles, limits: Limits) -> Self {
-        Self { relay, throttles, limits }
+    pub fn new(relay: Relay, throttles: Throttles, limits: Limits, auth: Auth) -> Self {
+        Self { relay, throttles, limits, auth }
     }
 
     async fn serve(self, mut socket: Socket, opening: Opening) {
-        let Opening { entrance, principal } = opening;
+        let Opening { entrance, principal, query, address } = opening;
+        let visit = Visit { principal: principal.clone(), query, address };
         match entrance {
             Entrance::Native => self.client(socket, principal, None).await,
             Entrance::Proxy => self.proxy(socket, principal, None).await,
+            Entrance::Blob => self.visit(Dialect::Blob, socket, visit, None).await,
+            Entrance::Pi => self.visit(Dialect::Pi, socket, visit, None).await,
+            Entrance::Control => self.visit(Dialect::Control, socket, visit, None).await,
+            Entrance::Webchannel => self.visit(Dialect::Webchannel, socket, visit, None).await,
             Entrance::Any => {
                 let hello_within = Duration::from_millis(self.limits.hello_timeout_ms);
                 let first = tokio::time::timeout(hello_within, socket.receive()).await;
                 let (code, reason) = match first {
                     Ok(Incoming::Text(first)) => {
                         let text = std::str::from_utf8(&first).unwrap_or_default();
+                        let first = Some(first.clone());
                         return match wire::sniff(text) {
+                            wire::Opening::Blob => {
+                                self.visit(Dialect::Blob, socket, visit, first).await;
+                            }
+                            wire::Opening::Pi => {
+                                self.visit(Dialect::Pi, socket, visit, first).await;
+                            }
+                            wire::Opening::Control => {
+                                self.visit(Dialect::Control, socket, visit, first).await;
+                            }
+                            wire::Opening::Webchannel => {
+                                self.visit(Dialect::Webchannel, socket, visit, first).await;
+                            }
                             wire::Opening::NativeProxy => {
-                                self.proxy(socket, principal, Some(first)).await;
+                                self.proxy(socket, principal, first).await;
                             }
                             wire::Opening::NativeClient | wire::Opening::Unknown => {
-                                self.client(socket, principal, Some(first)).await;
+                                self.client(socket, principal, first).await;
                             }
                         };
                     }
@@ -79,11 +118,43 @@ impl Behind {
             let reason = "this token is a machine's, not a person's";
             return socket.close(gate::close::FORBIDDEN, reason).await;
         }
-        let Self { relay, throttles, limits } = self;
+        let Self { relay, throttles, limits, .. } = self;
         let kick = Arc::new(Kick::default());
         let gate = ClientGate { relay, throttles, limits, kick };
         // Boxed, so that a socket that still waits for its first frame costs little.
         Box::pin(gate::serve_client(gate, socket, principal, first)).await;
+    }
+
+    /// A client in a dialect that looks at one session at a time.
+    async fn visit(self, dialect: Dialect, socket: Socket, visit: Visit, first: Option<Bytes>) {
+        let Visit { principal, query, address } = visit;
+        if principal.as_ref().is_some_and(|who| who.role == Role::Proxy) {
+            let reason = "this token is a machine's, not a person's";
+            return socket.close(gate::close::FORBIDDEN, reason).await;
+        }
+        let Self { relay, throttles, limits, auth } = self;
+        let door = Arc::new(Lobby { auth, address });
+        let (connection, now) = (relay.ports().ids.connection(), relay.ports().clock.now());
+        let gate = VisitorGate { relay, throttles, door, kick: Arc::new(Kick::default()) };
+        match dialect {
+            Dialect::Blob => {
+                let visitor = blob::Connection::new(connection, principal, &query, limits, now);
+                Box::pin(gate::serve_visitor(gate, visitor, socket, first)).await;
+            }
+            Dialect::Pi => {
+                let visitor = pi::Connection::new(connection, principal, &query, limits, now);
+                Box::pin(gate::serve_visitor(gate, visitor, socket, first)).await;
+            }
+            Dialect::Control => {
+                let visitor = control::Connection::new(connection, principal, &query, limits, now);
+                Box::pin(gate::serve_visitor(gate, visitor, socket, first)).await;
+            }
+            Dialect::Webchannel => {
+                let visitor =
+                    webchannel::Connection::new(connection, principal, &query, limits, now);
+                Box::pin(gate::serve_visitor(gate, visitor, socket, first)).await;
+            }
+        }
     }
 
     async fn proxy(self, socket: Socket, principal: Option<Principal>, first: Option<Bytes>) {
@@ -228,5 +299,71 @@ impl Ids for RandomIds {
 impl Uploads for Shelf {
     fn media_type(&self, id: &AttachmentId) -> Option<String> {
         self.find(id).map(|item| item.media_type.clone())
+    }
+
+    fn store(&self, file: NewFile) -> ports::Work<Result<Attachment, Failure>> {
+        let uploads = self.clone();
+        Box::pin(async move { uploads.keep(file).await.map_err(|fault| unkept(&fault)) })
+    }
+
+    fn load(&self, id: &AttachmentId) -> ports::Work<Result<Bytes, Failure>> {
+        let (uploads, id) = (self.clone(), id.clone());
+        Box::pin(async move {
+            let unknown = || Failure::new("attachment_unknown", "There is no such file");
+            uploads.find(&id).ok_or_else(unknown)?;
+            let failed = |error: std::io::Error| Failure::new("internal", error.to_string());
+            let mut file = uploads.read(&id).await.map_err(failed)?;
+            let mut bytes = vec![];
+            file.read_to_end(&mut bytes).await.map_err(failed)?;
+            Ok(bytes.into())
+        })
+    }
+}
+
+fn unkept(fault: &ShelfFault) -> Failure {
+    let code = match fault {
+        ShelfFault::Full => "disk_full",
+        ShelfFault::TooLarge { .. } => "message_too_large",
+        ShelfFault::Io(_) | ShelfFault::Records(_) => "internal",
+    };
+    Failure::new(code, fault.to_string())
+}
+
+/// Where people come in by a word within a frame.
+struct Lobby {
+    auth: Auth,
+    address: IpAddr,
+}
+
+impl Door for Lobby {
+    fn pair(
+        &self,
+        code: String,
+        name: String,
+    ) -> ports::Work<Result<(Principal, String), Failure>> {
+        let (auth, address) = (self.auth.clone(), self.address);
+        Box::pin(async move {
+            let now = crate::clock::now();
+            let redeemed = auth.redeem_code(&code, &name, address, now).await;
+            let redeemed = redeemed.map_err(|fault| Failure::new("internal", fault.to_string()))?;
+            let issued = redeemed.map_err(|refused| match refused {
+                PairRefused::WrongCode => {
+                    let words =
+                        "The code is wrong, used or expired; get a new one with farhelm pair";
+                    Failure::new("pairing_code_invalid", words)
+                }
+                PairRefused::LockedOut { .. } => {
+                    Failure::new("rate_limited", "Too many wrong codes were tried; try again later")
+                }
+            })?;
+            let unknown = || Failure::new("internal", "the new credential is gone already");
+            let principal = auth.check(&issued.token, now).ok_or_else(unknown)?;
+            Ok((principal, issued.token))
+        })
+    }
+
+    fn identify(&self, token: String) -> ports::Work<Option<Principal>> {
+        let auth = self.auth.clone();
+        Box::pin(async move { auth.check(&token, crate::clock::now()) })
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Not here: the relay itself (`relay`), sockets (`socket`).
 
+use std::net::IpAddr;
 use std::pin::Pin;
 
 use bytes::Bytes;
@@ -61,6 +62,10 @@ pub struct Opening {
     pub entrance: Entrance,
     /// Who opened it; `None` without a credential.
     pub principal: Option<Principal>,
+    /// What the address said behind the question mark.
+    pub query: String,
+    /// From where.
+    pub address: IpAddr,
 }
 
 /// Which path a socket was opened at.
@@ -72,6 +77,26 @@ pub enum Entrance {
     Native,
     /// `/ws/proxy`.
     Proxy,
+    /// `/ws/blob`.
+    Blob,
+    /// `/ws/pi`.
+    Pi,
+    /// `/ws/control`.
+    Control,
+    /// `/ws/webchannel`.
+    Webchannel,
+}
+
+impl Entrance {
+    /// Whether nobody gets in here without a credential.
+    pub(crate) fn needs_credential(self) -> bool {
+        matches!(self, Self::Proxy | Self::Pi | Self::Control)
+    }
+
+    /// Whether frames may carry pictures.
+    pub(crate) fn takes_pictures(self) -> bool {
+        matches!(self, Self::Pi | Self::Control)
+    }
 }
 
 /// What is counted inside.

@@ -10,7 +10,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use domain::content::Attachment;
 use domain::{AttachmentId, CredentialId, Timestamp};
+use relay::ports::NewFile;
 use sha2::{Digest as _, Sha256};
 use store::Upload;
 use tokio::io::AsyncWriteExt as _;
@@ -107,6 +109,16 @@ impl Shelf {
             size_bytes: 0,
             limit_bytes,
         })
+    }
+
+    /// Keeps a file that came within a frame.
+    pub(crate) async fn keep(&self, file: NewFile) -> Result<Attachment, ShelfFault> {
+        let mut arriving = self.begin(file.bytes.len() as u64).await?;
+        arriving.take(&file.bytes).await?;
+        let NewFile { name, media_type, by, .. } = file;
+        let kept = arriving.finish(name, media_type, by, crate::clock::now()).await?;
+        let (name, media_type) = (kept.name, Some(kept.media_type));
+        Ok(Attachment { id: kept.id, name, kind: "uploaded_file".to_owned(), media_type })
     }
 
     /// Opens a file that is whole.

@@ -47,6 +47,9 @@ pub enum Outcome {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Runs {
     active: Option<(RunId, Timestamp)>,
+    /// The send that began it, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cause: Option<MessageId>,
     /// The run that ended last, so that a repeated word about it starts nothing.
     last_ended: Option<RunId>,
 }
@@ -55,6 +58,11 @@ impl Runs {
     /// The run that is going on.
     pub fn active(&self) -> Option<&RunId> {
         self.active.as_ref().map(|(run, _)| run)
+    }
+
+    /// The send that began the run that is going on.
+    pub fn cause(&self) -> Option<&MessageId> {
+        self.cause.as_ref()
     }
 
     /// A run starts; one that was never told to end ends as interrupted first.
@@ -85,9 +93,13 @@ impl Runs {
     /// Cannot fail: what is recorded has happened.
     pub fn apply(&mut self, event: &Event, at: Timestamp) {
         match event {
-            Event::Started { run, .. } => self.active = Some((run.clone(), at)),
+            Event::Started { run, cause } => {
+                self.active = Some((run.clone(), at));
+                self.cause.clone_from(cause);
+            }
             Event::Ended { run, .. } => {
                 self.active = None;
+                self.cause = None;
                 self.last_ended = Some(run.clone());
             }
         }

@@ -26,6 +26,12 @@ const REMINDER: &str = "system-reminder";
 /// Claude Code hands words that came during a tool to the model inside the tool's result.
 const SENT_MEANWHILE: &str = "sent a new message while you were working:";
 
+/// Codex and Gemini head what a command printed with how it went, and this.
+const PRINTED: &str = "Output:";
+/// Gemini puts these around what a command printed.
+const AROUND_PRINTED: [&str; 3] =
+    ["<untrusted_context>", "</untrusted_context>", "Process Group PGID:"];
+
 /// A tool's result without what the agent added.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unwrapped {
@@ -68,7 +74,18 @@ pub(crate) fn unwrap_result(result: &str) -> Unwrapped {
         text = format!("{before}{after}");
     }
     let also = (!also.is_empty()).then(|| also.join("\n"));
-    Unwrapped { text: text.trim().to_owned(), also }
+    Unwrapped { text: printed(&text), also }
+}
+
+/// What the command itself printed, as far as it can be told.
+fn printed(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let heading = lines.iter().rposition(|line| line.starts_with(PRINTED));
+    let kept = lines.iter().enumerate().skip(heading.unwrap_or(0)).map(|(index, line)| {
+        if Some(index) == heading { line.trim_start_matches(PRINTED) } else { line }
+    });
+    let kept = kept.filter(|line| !AROUND_PRINTED.iter().any(|start| line.starts_with(start)));
+    kept.collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
 /// The first element of this name: what stands before, inside and after it.
@@ -94,6 +111,15 @@ mod tests {
     fn the_words_beside_an_interruption_stay() {
         assert_eq!(without_interruption("[Request interrupted by user for tool use]\nhi"), "hi");
         assert_eq!(without_interruption("hi [Request interrupted by user"), "hi");
+    }
+
+    #[test]
+    fn what_a_command_printed_is_found_below_its_heading() {
+        let codex = "Chunk ID: 1\nWall time: 0.1 seconds\nOutput:\nmade\nit";
+        assert_eq!(unwrap_result(codex).text, "made\nit");
+        let gemini =
+            "<untrusted_context>\nOutput: made\nProcess Group PGID: 7\n</untrusted_context>";
+        assert_eq!(unwrap_result(gemini).text, "made");
     }
 
     #[test]

@@ -169,6 +169,40 @@ pub(crate) struct Tail {
     pub(crate) json: bool,
 }
 
+/// Join a session in this terminal: read it, type, answer its questions
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  farhelm attach demo")]
+pub(crate) struct Attach {
+    /// The session: its id, the beginning of its id, or its name
+    pub(crate) session: String,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+}
+
+/// Start an agent in this folder, in this terminal and on every other client
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  farhelm run claude\n  farhelm run codex --workspace \
+                        ~/src/project --model gpt-5\n\nThe agent runs under the proxy: leaving \
+                        this terminal does not end it, and a phone sees the same session.")]
+pub(crate) struct Run {
+    /// Which agent
+    pub(crate) agent: String,
+    /// In which folder [default: this one]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// With which model
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// In which permission mode
+    #[arg(long, value_name = "NAME", visible_alias = "permission-mode")]
+    pub(crate) mode: Option<String>,
+    /// On which machine [default: any that has the agent]
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) machine: Option<String>,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+}
+
 /// Answer a permission question
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  farhelm answer demo prompt_1 yes")]

@@ -7,6 +7,7 @@
 
 mod echo;
 mod repeater;
+pub(super) mod stub_agent;
 mod watchers;
 
 use std::io::Read as _;
@@ -30,6 +31,9 @@ pub(super) enum Part {
     /// An axum server that sends back every text frame
     #[command(hide = true)]
     Echo,
+    /// An agent that prints at a fixed rate
+    #[command(hide = true)]
+    StubAgent,
 }
 
 /// How a watcher begins.
@@ -62,6 +66,7 @@ impl Part {
                 end_with_stdin()?;
                 runtime.block_on(echo::run())
             }
+            Self::StubAgent => stub_agent::run(),
         }
     }
 }

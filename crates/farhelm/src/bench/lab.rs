@@ -49,6 +49,11 @@ impl Lab {
         Ok(Self { folder, program, running, rounds, big_bytes })
     }
 
+    /// The build that is measured.
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
     pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }

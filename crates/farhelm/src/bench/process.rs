@@ -48,6 +48,10 @@ pub(super) struct Ready {
 }
 
 impl Ready {
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
     pub(super) fn address(&self) -> Outcome<SocketAddr> {
         let host = self.url.split_once("://").map_or(self.url.as_str(), |(_, host)| host);
         host.trim_end_matches('/').parse().during(format_args!("the relay is at {}", self.url))
@@ -96,11 +100,7 @@ impl Relay {
 
     /// What it has in memory.
     pub(super) fn resident_bytes(&self) -> Outcome<u64> {
-        let path = format!("/proc/{}/status", self.program.child.id());
-        let status = fs::read_to_string(&path).during("only Linux tells a process's memory")?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        Ok(kib.ok_or_else(|| Trouble::new(format!("{path} has no VmRSS")))? * 1024)
+        resident_bytes(self.program.child.id())
     }
 
     /// Asks it to end and waits for it.
@@ -121,6 +121,15 @@ impl Relay {
         let end = said.get(said.len().saturating_sub(LAST_WORDS_BYTES)..).unwrap_or_default();
         Trouble::new(format!("{words}; it said:\n{}", String::from_utf8_lossy(end)))
     }
+}
+
+/// What a process has in memory.
+pub(super) fn resident_bytes(process: u32) -> Outcome<u64> {
+    let path = format!("/proc/{process}/status");
+    let status = fs::read_to_string(&path).during("only Linux tells a process's memory")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kib.ok_or_else(|| Trouble::new(format!("{path} has no VmRSS")))? * 1024)
 }
 
 /// Asks a process to end. Where that cannot be asked, dropping its handle ends it.

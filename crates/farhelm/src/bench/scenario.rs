@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 
+use super::agents::{ProxyMemory, TokenHop};
 use super::cold_start::ColdStart;
 use super::deltas::Deltas;
 use super::fanout::Fanout;
@@ -43,6 +44,12 @@ pub(crate) enum Scenario {
     /// The same with a database of 1 GB
     #[value(name = "cold_start_1gb")]
     ColdStart1gb,
+    /// Words of 8 agents, 50 a second each: what proxy and relay add to their own stdout
+    AgentsTokenHop,
+    /// Memory of a proxy with 8 silent agents
+    AgentsProxyMemory,
+    /// The two of them
+    Agents,
 }
 
 /// One scenario, ready to be measured.
@@ -60,7 +67,7 @@ pub(super) trait Contest {
 }
 
 impl Scenario {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::SendAccept,
         Self::Senders64,
         Self::LedgerAppend,
@@ -70,7 +77,17 @@ impl Scenario {
         Self::IdleConnection,
         Self::ColdStartNew,
         Self::ColdStart1gb,
+        Self::AgentsTokenHop,
+        Self::AgentsProxyMemory,
     ];
+
+    /// What a name on the command line stands for.
+    pub(super) fn scenarios(&self) -> &[Self] {
+        if *self == Self::Agents {
+            return &[Self::AgentsTokenHop, Self::AgentsProxyMemory];
+        }
+        std::slice::from_ref(self)
+    }
 
     /// Name, unit, and what is to be reached.
     fn terms(self) -> ((&'static str, &'static str), (Good, f64)) {
@@ -84,6 +101,10 @@ impl Scenario {
             Self::IdleConnection => (("idle_connection", "KiB"), (Good::AtMost, 32.0)),
             Self::ColdStartNew => (("cold_start_new", "ms"), (Good::AtMost, 100.0)),
             Self::ColdStart1gb => (("cold_start_1gb", "ms"), (Good::AtMost, 100.0)),
+            Self::AgentsTokenHop | Self::Agents => {
+                (("agents_token_hop", "µs"), (Good::AtMost, 500.0))
+            }
+            Self::AgentsProxyMemory => (("agents_proxy_memory", "MiB"), (Good::AtMost, 25.0)),
         }
     }
 
@@ -98,6 +119,8 @@ impl Scenario {
             Self::IdleConnection => Box::new(Idle::prepare(lab)),
             Self::ColdStartNew => Box::new(ColdStart::new(lab)),
             Self::ColdStart1gb => Box::new(ColdStart::with_large_database(lab)?),
+            Self::AgentsTokenHop | Self::Agents => Box::new(TokenHop::prepare(lab)?),
+            Self::AgentsProxyMemory => Box::new(ProxyMemory::prepare(lab)),
         })
     }
 }
@@ -143,6 +166,7 @@ mod tests {
             let named = scenario.to_possible_value().unwrap();
             assert_eq!(named.get_name(), scenario.terms().0.0);
         }
-        assert_eq!(Scenario::ALL.len(), Scenario::value_variants().len());
+        // All but the name for two of them.
+        assert_eq!(Scenario::ALL.len() + 1, Scenario::value_variants().len());
     }
 }

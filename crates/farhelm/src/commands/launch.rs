@@ -40,8 +40,8 @@ pub(super) async fn launch(launch: Launch) -> Result<ExitCode, Problem> {
     if launch.worktree {
         frame["worktree"] = json!(true);
     }
-    match exchange(finder.clone(), &request, "", &frame).await {
-        Ok(told) => show_session(&finder, &told, launch.json).await,
+    match launched(&finder, &request, &frame).await {
+        Ok(told) => show_session(&told, launch.json),
         Err(problem) => Err(with_choice(problem, &finder, agent).await),
     }
 }
@@ -65,8 +65,8 @@ pub(super) async fn resume(resume: Resume) -> Result<ExitCode, Problem> {
         "request_id": request, "agent_type": agent, "conversation_id": conversation,
         "fork": resume.fork });
     set(&mut frame, [("machine_label", resume.machine)]);
-    let told = exchange(finder.clone(), &request, "", &frame).await?;
-    show_session(&finder, &told, resume.json).await
+    let told = launched(&finder, &request, &frame).await?;
+    show_session(&told, resume.json)
 }
 
 fn set<const N: usize>(frame: &mut Value, more: [(&str, Option<String>); N]) {
@@ -179,14 +179,24 @@ fn show_conversations(listed: &Value) -> Result<ExitCode, Problem> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn show_session(finder: &Finder, told: &Value, is_json: bool) -> Result<ExitCode, Problem> {
-    let session = told["session_id"].as_str().unwrap_or_default().to_owned();
-    until_listed(finder, &session).await?;
+fn show_session(told: &Value, is_json: bool) -> Result<ExitCode, Problem> {
     if is_json {
         return print(true, told, "");
     }
-    output::line(session)?;
+    output::line(told["session_id"].as_str().unwrap_or_default())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Launches, and waits until the session can be used.
+pub(super) async fn launched(
+    finder: &Finder,
+    request: &str,
+    frame: &Value,
+) -> Result<Value, Problem> {
+    let told = exchange(finder.clone(), request, "", frame).await?;
+    let session = told["session_id"].as_str().unwrap_or_default();
+    until_listed(finder, session).await?;
+    Ok(told)
 }
 
 /// The relay may tell of a launch a moment before its session is in the list. Whoever prints its id

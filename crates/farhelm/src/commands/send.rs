@@ -174,7 +174,7 @@ fn standard_input() -> Result<String, Problem> {
     Ok(text)
 }
 
-fn now() -> String {
+pub(super) fn now() -> String {
     let now = wire::native::shapes::Time::from(server::clock::now());
     serde_json::to_value(now).ok().and_then(|it| it.as_str().map(str::to_owned)).unwrap_or_default()
 }

@@ -87,13 +87,23 @@ fn prompt(frame: &Value, session: &str) -> String {
         .collect();
     let mut told = format!("? {}\n", word(frame, "prompt_text"));
     let (id, choices) = (word(frame, "prompt_id"), choices.join("|"));
-    let _ = write!(told, "  farhelm answer {session} {id} {choices}");
-    if let Some(timeout_ms) = frame["timeout_ms"].as_u64() {
-        let then = frame["default_choice"].as_str().map_or("nothing".to_owned(), tame);
-        let _ = write!(told, "   (after {} s: {then})", timeout_ms / 1_000);
-    }
-    told.push('\n');
+    let _ = writeln!(told, "  farhelm answer {session} {id} {choices}{}", patience(frame));
     told
+}
+
+/// A question whose answer is typed below it: its choices by number.
+pub(super) fn question(frame: &Value) -> String {
+    let mut told = format!("? {}{}\n", word(frame, "prompt_text"), patience(frame));
+    for (place, choice) in frame["choices"].as_array().into_iter().flatten().enumerate() {
+        let _ = writeln!(told, "    {}  {}", place + 1, word(choice, "label"));
+    }
+    told
+}
+
+fn patience(frame: &Value) -> String {
+    let Some(timeout_ms) = frame["timeout_ms"].as_u64() else { return String::new() };
+    let then = frame["default_choice"].as_str().map_or("nothing".to_owned(), tame);
+    format!("   (after {} s: {then})", timeout_ms / 1_000)
 }
 
 /// What a tool call is named, where the frame says so.

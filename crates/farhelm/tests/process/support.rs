@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -156,6 +156,28 @@ impl Lines {
             }
         });
         Self { running: Running(child), lines }
+    }
+
+    /// With what is typed on its terminal.
+    pub(crate) fn typing(mut command: Command) -> (Self, ChildStdin) {
+        command.stdin(Stdio::piped());
+        let mut lines = Self::of(command);
+        let input = lines.running.0.stdin.take().unwrap();
+        (lines, input)
+    }
+
+    /// Passes lines over up to one that begins like this.
+    pub(crate) fn until_line(&self, beginning: &str) -> String {
+        let (begun, mut seen) = (Instant::now(), vec![]);
+        loop {
+            let left = PATIENCE.saturating_sub(begun.elapsed());
+            let line = self.lines.recv_timeout(left);
+            let line = line.unwrap_or_else(|_| panic!("{beginning} never came; seen: {seen:#?}"));
+            if line.starts_with(beginning) {
+                return line;
+            }
+            seen.push(line);
+        }
     }
 
     /// Every line as JSON, up to the one that fits.

@@ -1,6 +1,6 @@
 //! One program, from its start to the end of everything it started.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -20,12 +20,27 @@ use super::lines::{Lines, Next};
 use super::tree::{self, SESSION_VARIABLE};
 use super::{Heard, Job, find, memory};
 
+/// Where the programs' own files are written, beside the notes of what runs.
+const FILES_FOLDER: &str = "agent-files";
 /// After its input was closed, a program has so long to end by itself.
 const LEAVES_WITHIN: Duration = Duration::from_secs(2);
 /// After it was asked to end, so long.
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// What a program printed last is waited for so long: something it started may hold its output.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Another program may read the file at any time: it is there whole or not at all.
+fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+    if std::fs::read_to_string(path).is_ok_and(|there| there == text) {
+        return Ok(());
+    }
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let new = path.with_extension("new");
+    std::fs::write(&new, text)?;
+    std::fs::rename(new, path)
+}
 
 /// One life of a session's program.
 pub(super) struct Life {
@@ -65,8 +80,9 @@ impl Life {
             let words = format!("There is no folder {}", program.folder.display());
             return Err(Failure::new("path_not_allowed", words));
         }
+        let args = self.with_files(program)?;
         let mut start = Command::new(file);
-        start.args(&program.args).current_dir(&program.folder).kill_on_drop(true);
+        start.args(&args).current_dir(&program.folder).kill_on_drop(true);
         start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("FARHELM_") {
@@ -87,6 +103,24 @@ impl Life {
             tracing::warn!(%error, "it cannot be noted that a program runs");
         }
         Ok(child)
+    }
+
+    /// Writes the program's own files, and names them among its arguments.
+    fn with_files(&self, program: &Program) -> Result<Vec<String>, Failure> {
+        let mut args = program.args.clone();
+        let folder = self.note.parent().unwrap_or(Path::new(".")).with_file_name(FILES_FOLDER);
+        for (name, text) in &program.files {
+            let path = folder.join(name);
+            write_whole(&path, text).map_err(|error| {
+                let words = format!("{} could not be written: {error}", path.display());
+                Failure::new("internal", words)
+            })?;
+            let stands_for_it = Program::argument_of(name);
+            for arg in args.iter_mut().filter(|arg| **arg == stands_for_it) {
+                *arg = path.to_string_lossy().into_owned();
+            }
+        }
+        Ok(args)
     }
 
     async fn live(&self, mut child: Child, mut jobs: mpsc::UnboundedReceiver<Job>) -> Ended {

@@ -36,6 +36,7 @@ impl Bench {
             args: vec!["-c".to_owned(), script.to_owned()],
             env: vec![("GIVEN".to_owned(), "yes".to_owned())],
             folder: self.folder.path().to_owned(),
+            files: vec![],
         };
         self.processes.carry_out(&self.session.clone(), Act::Spawn(program));
     }
@@ -132,11 +133,27 @@ async fn a_program_that_is_not_there_is_told_with_its_name() {
         args: vec![],
         env: vec![],
         folder: bench.folder.path().to_owned(),
+        files: vec![],
     };
     bench.act(Act::Spawn(program));
     let Input::Ended(Ended::NotStarted(failure)) = bench.next().await else { panic!("an end") };
     assert_eq!(failure.code, "agent_not_open".into());
     assert!(failure.message.contains("no-such-agent"));
+}
+
+#[tokio::test]
+async fn a_program_is_given_the_files_it_needs() {
+    let mut bench = Bench::new("files");
+    let program = Program {
+        command: "cat".to_owned(),
+        args: vec![Program::argument_of("note.txt")],
+        env: vec![],
+        folder: bench.folder.path().to_owned(),
+        files: vec![("note.txt".to_owned(), "from us".to_owned())],
+    };
+    bench.act(Act::Spawn(program));
+    assert_eq!(bench.next().await, Input::Line("from us".to_owned()));
+    assert_eq!(bench.next().await, Input::Ended(Ended::Exited(0)));
 }
 
 #[tokio::test]

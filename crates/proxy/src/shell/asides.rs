@@ -1,12 +1,12 @@
 //! What takes a moment and is done beside the thread that holds the host: looking for agents,
 //! for folders, for conversations.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::RequestId;
 use domain::content::Failure;
+use domain::{AgentType, RequestId};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ use crate::discovery::Discovery;
 use crate::engine::Preparation;
 use crate::host::{Input, Turn};
 use crate::preparation::Preparer;
-use crate::{ProxyConfig, conversations};
+use crate::{ProxyConfig, conversations, processes};
 
 /// What was found and waits for the host.
 pub(super) const FOUND_MAX: usize = 256;
@@ -25,6 +25,8 @@ pub(super) const FOUND_MAX: usize = 256;
 const LOOKING_MAX: usize = 64;
 /// How often agents are looked for again.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// Agents without files that we know, and that tell their conversations.
+const TELLING: [&str; 1] = ["opencode"];
 /// Where working trees lie, in the data folder.
 pub(super) const WORKTREES_FOLDER: &str = "worktrees";
 
@@ -102,12 +104,15 @@ impl Asides {
         if self.is_busy() {
             return Some(Input::Listed(request, Err(busy())));
         }
-        let found = self.found.clone();
-        let look = move || {
-            let listed = conversations::list(&list, &|name| std::env::var(name).ok());
-            let _ = found.blocking_send(Input::Listed(request, Ok(listed)));
+        let (found, catalog) = (self.found.clone(), Arc::clone(&self.preparer.catalog));
+        let look = async move {
+            let told = told(&catalog, list.agent_type.as_ref()).await;
+            let look = move || conversations::list(&list, told, &|name| std::env::var(name).ok());
+            let listed = tokio::task::spawn_blocking(look).await;
+            let listed = listed.map_err(|error| Failure::new("internal", error.to_string()));
+            let _ = found.send(Input::Listed(request, listed)).await;
         };
-        self.tasks.spawn_blocking_on(look, &self.handle);
+        self.tasks.spawn_on(look, &self.handle);
         None
     }
 
@@ -115,6 +120,25 @@ impl Asides {
         while self.tasks.try_join_next().is_some() {}
         self.tasks.len() >= LOOKING_MAX
     }
+}
+
+/// What agents tell that keep no files we know. That takes seconds: of all agents only of those
+/// that are known to tell, else of the one that is asked for.
+async fn told(catalog: &Catalog, asked: Option<&AgentType>) -> Vec<conversations::Told> {
+    let folder = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
+    let folder = PathBuf::from(folder.unwrap_or_else(|| "/".into()));
+    let mut told = vec![];
+    for (agent, entry) in catalog.entries() {
+        let is_asked = match asked {
+            Some(asked) => asked == agent && !conversations::has_files(agent.as_str()),
+            None => TELLING.contains(&agent.as_str()),
+        };
+        if is_asked && entry.program().is_some() {
+            let summaries = processes::told_conversations(&entry.launcher, &folder).await;
+            told.extend(summaries.into_iter().map(|summary| (agent.clone(), summary)));
+        }
+    }
+    told
 }
 
 fn busy() -> Failure {

@@ -366,7 +366,7 @@ async fn next(live: Option<&mut Watch>) -> Result<Burst, Missing> {
 }
 
 /// Sockets without a credential share one counter: they can do nothing anyway.
-fn key(principal: Option<&Principal>) -> ClientKey {
+pub(super) fn key(principal: Option<&Principal>) -> ClientKey {
     principal
         .map_or_else(|| ClientKey { credential: "anonymous".into(), client: None }, Principal::key)
 }

@@ -12,7 +12,12 @@ fn burst(bytes: usize) -> Vec<Live> {
     let delta = Delta { message: "m".into(), part: 0, voice: Voice::Text, offset: 0, words };
     let passing = Passing { after: Sequence(0), delta };
     let native = Cache::default();
-    vec![Live::Passing(Arc::new(Passed { session: "s".into(), passing, native }))]
+    vec![Live::Passing(Arc::new(Passed {
+        session: "s".into(),
+        passing,
+        native,
+        visitors: Encoded::default(),
+    }))]
 }
 
 /// The bytes that are still in memory, by the ring's own measure.

@@ -23,6 +23,8 @@ use crate::house::{Guest, House};
 use crate::inside::{Entrance, Opening};
 use crate::stream::Stream;
 
+/// Frames of dialects that carry pictures.
+const PICTURE_FRAME_BYTES_MAX: usize = 32 * 1024 * 1024;
 const WEBSOCKET_VERSION: &str = "13";
 
 type Knock = (State<House>, Extension<Visitor>);
@@ -57,6 +59,42 @@ pub(crate) async fn proxy(
     answer(open(Entrance::Proxy, (state, visitor), request))
 }
 
+/// `/ws/blob`
+pub(crate) async fn blob(
+    state: State<House>,
+    visitor: Extension<Visitor>,
+    request: Request,
+) -> Response {
+    answer(open(Entrance::Blob, (state, visitor), request))
+}
+
+/// `/ws/pi`
+pub(crate) async fn pi(
+    state: State<House>,
+    visitor: Extension<Visitor>,
+    request: Request,
+) -> Response {
+    answer(open(Entrance::Pi, (state, visitor), request))
+}
+
+/// `/ws/control`
+pub(crate) async fn control(
+    state: State<House>,
+    visitor: Extension<Visitor>,
+    request: Request,
+) -> Response {
+    answer(open(Entrance::Control, (state, visitor), request))
+}
+
+/// `/ws/webchannel`
+pub(crate) async fn webchannel(
+    state: State<House>,
+    visitor: Extension<Visitor>,
+    request: Request,
+) -> Response {
+    answer(open(Entrance::Webchannel, (state, visitor), request))
+}
+
 fn answer(opened: Result<Response, Problem>) -> Response {
     opened.unwrap_or_else(axum::response::IntoResponse::into_response)
 }
@@ -66,10 +104,15 @@ fn open(
     (State(house), Extension(visitor)): Knock,
     mut request: Request,
 ) -> Result<Response, Problem> {
+    if entrance.needs_credential() && visitor.principal.is_none() {
+        return Err(Problem::credential_missing());
+    }
     let accept = handshake(request.method(), request.headers())?;
     let silent = wait_for_hello(&house, &visitor)?;
     let upgrade = hyper::upgrade::on(&mut request);
-    let opening = Opening { entrance, principal: visitor.principal };
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let (principal, address) = (visitor.principal, visitor.address);
+    let opening = Opening { entrance, principal, query, address };
     let guest = request.extensions().get::<Accepted>().map(|accepted| accepted.guest.clone());
     let guest = guest.ok_or_else(Problem::defect)?;
     tokio::spawn(attend(house, upgrade, opening, Held { silent, guest }));
@@ -129,7 +172,11 @@ async fn attend(house: House, upgrade: OnUpgrade, opening: Opening, held: Held) 
         }
     };
     let Some((stream, early)) = unwrap(upgraded) else { return };
-    let config = Some(socket_config(house.limits.max_frame_bytes));
+    let mut max_frame_bytes = house.limits.max_frame_bytes;
+    if opening.entrance.takes_pictures() {
+        max_frame_bytes = max_frame_bytes.max(PICTURE_FRAME_BYTES_MAX);
+    }
+    let config = Some(socket_config(max_frame_bytes));
     let role = protocol::Role::Server;
     let frames = WebSocketStream::from_partially_read(stream, early, role, config).await;
     let leash = opening.principal.as_ref().map(|who| house.auth.leash(&who.credential));

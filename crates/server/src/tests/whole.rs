@@ -59,7 +59,8 @@ impl Whole {
             tasks: <_>::default(),
         };
         let relay = Relay::start(books.unwrap(), ports, policies, metrics).await;
-        let inside = Behind::new(relay.unwrap(), Throttles::new(Rates::default()), limits);
+        let throttles = Throttles::new(Rates::default());
+        let inside = Behind::new(relay.unwrap(), throttles, limits, auth.clone());
         let listen = "127.0.0.1:0".parse().unwrap();
         let bound = crate::bind(Config { listen, ..Config::default() }).await.unwrap();
         let running = bound.serve(auth.clone(), shelf, Arc::new(inside));

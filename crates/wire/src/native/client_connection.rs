@@ -23,10 +23,9 @@ use domain::fleet::launches::Outcome;
 use domain::session::controls::Kind;
 use domain::{ConnectionId, MessageId, Principal, RequestId, SessionId, Timestamp};
 
-pub use types::{
-    Answer, Asked, Denied, Limits, Listing, Output, PageOf, Purpose, Question, ReadJob, Throttle,
-    Welcome, session_json,
-};
+pub use types::{Answer, Asked, Output, Purpose, Question, ReadJob, Welcome, session_json};
+
+pub use crate::port::{Denied, Limits, Listing, PageOf, Throttle};
 
 use super::features::{Feature, Features};
 use super::frames::{ClientFrame, ConnectionError, RelayFrame, ResumeAt};

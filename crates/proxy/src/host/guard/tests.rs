@@ -33,7 +33,8 @@ impl Plain {
         self.is_up = true;
         let folder = std::path::PathBuf::from("/");
         let (command, args, env) = ("plain".to_owned(), vec![], vec![]);
-        Output::Spawn(Program { command, args, env, folder })
+        let files = vec![];
+        Output::Spawn(Program { command, args, env, folder, files })
     }
 }
 

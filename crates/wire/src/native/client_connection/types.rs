@@ -1,51 +1,16 @@
 //! What a client's connection is told, and what it asks of its shell.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use domain::fleet::{Launch, LaunchWish};
+use domain::session::Wish;
 use domain::session::controls::Kind;
-use domain::session::{Card, Recorded, Wish};
-use domain::{
-    AgentType, FailureCode, MessageId, Refusal, RequestId, Sequence, SessionId, Timestamp,
-};
+use domain::{AgentType, MessageId, RequestId, Sequence, SessionId};
 
 use crate::native::frames::{
     Catalog, ResumableListRequest, ResumableSessions, ToolOutput, ToolOutputRequest,
 };
 use crate::native::shapes::Session;
-
-/// Limits and times that a person may configure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of a send's content.
-    pub max_content_bytes: usize,
-    /// How often a peer is asked to send a heartbeat.
-    pub heartbeat_interval_ms: u64,
-    /// After how long without a frame a connection is stale.
-    pub heartbeat_timeout_ms: u64,
-    /// How long a peer may take to say hello.
-    pub hello_timeout_ms: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            max_content_bytes: 100 * 1024,
-            heartbeat_interval_ms: 10_000,
-            heartbeat_timeout_ms: 30_000,
-            hello_timeout_ms: 10_000,
-        }
-    }
-}
-
-/// Rates, shared by all connections of a credential and client id.
-pub trait Throttle {
-    /// One more frame. Whether it may be taken.
-    fn frame(&mut self, now: Timestamp) -> bool;
-    /// One more send. Whether it may be taken.
-    fn send(&mut self, now: Timestamp) -> bool;
-}
+use crate::port::Listing;
 
 /// What a connection asks of its shell.
 #[derive(Debug)]
@@ -154,19 +119,6 @@ pub enum Purpose {
     Snapshot(Option<RequestId>),
 }
 
-/// A page of the ledger.
-#[derive(Debug)]
-pub struct PageOf {
-    /// In order.
-    pub events: Vec<Recorded>,
-    /// The last event of the session.
-    pub head: Sequence,
-    /// The first event that retention left.
-    pub first_kept: Sequence,
-    /// Whether there are more after these.
-    pub has_more: bool,
-}
-
 /// What there is to see when a client arrives.
 #[derive(Debug)]
 pub struct Welcome {
@@ -174,17 +126,6 @@ pub struct Welcome {
     pub sessions: Vec<Listing>,
     /// This client's launches, on their way and held.
     pub launches: Vec<Launch>,
-}
-
-/// A session in a list.
-#[derive(Debug, Clone)]
-pub struct Listing {
-    /// Which.
-    pub id: SessionId,
-    /// Its last event.
-    pub head: Sequence,
-    /// What lists show of it.
-    pub card: Arc<Card>,
 }
 
 /// A session as `GET /v1/sessions` shows it.
@@ -227,15 +168,4 @@ pub enum Asked {
         /// The send that it was about.
         send: Option<MessageId>,
     },
-}
-
-/// Why nothing came of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Denied {
-    /// The domain said no.
-    Refused(Refusal),
-    /// The store could not.
-    Failed(String),
-    /// The shell said no, with this code and these words.
-    Code(FailureCode, String),
 }

@@ -1,0 +1,188 @@
+//! What `session/load` tells of a conversation that was: to be imported, or to find out what the
+//! agent received.
+//!
+//! Invariant: of the same record the same messages are made, under the same ids.
+//!
+//! Not here: what happens now (`observation`).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use domain::content::{Author, Message, Part};
+use domain::session::Report;
+use domain::{Content, Timestamp, ToolCallId};
+
+use super::frames::{Chunk, Update};
+use super::notes::digest_of;
+use super::observation;
+use super::quirks::Quirks;
+use super::tools::{News, Tools};
+use crate::{Output, Scribe};
+
+/// Messages and tool calls that are imported; of a longer conversation the end.
+const ITEMS_MAX: usize = 4_000;
+
+#[derive(Debug)]
+enum Item {
+    Message(Making),
+    Tool(ToolCallId),
+}
+
+#[derive(Debug)]
+struct Making {
+    id: String,
+    names: Vec<String>,
+    author: Author,
+    parts: Vec<Part>,
+}
+
+/// A replay under way.
+#[derive(Debug, Default)]
+pub(super) struct Replay {
+    items: VecDeque<Item>,
+    tools: Tools,
+    count: usize,
+    left_out: usize,
+    plan: Option<Vec<domain::content::PlanEntry>>,
+}
+
+impl Replay {
+    /// Takes in one piece.
+    pub(super) fn hear(&mut self, update: Update, quirks: &Quirks) {
+        match update {
+            Update::User(chunk) => self.words(&chunk, Author::User, Part::Text, quirks),
+            Update::Agent(chunk) => self.words(&chunk, Author::Assistant, Part::Text, quirks),
+            Update::Thought(chunk) => {
+                self.words(&chunk, Author::Assistant, Part::Thinking, quirks);
+            }
+            Update::Tool(frame) => {
+                if let Some(News::Begun(call)) = self.tools.hear(&frame, quirks) {
+                    self.push(Item::Tool(call.id));
+                }
+            }
+            Update::Plan(lines) => self.plan = Some(observation::plan(lines)),
+            Update::Commands(_)
+            | Update::Mode(_)
+            | Update::Options(_)
+            | Update::Usage(_)
+            | Update::Other
+            | Update::Unknown(_) => {}
+        }
+    }
+
+    fn words(
+        &mut self,
+        chunk: &Chunk,
+        author: Author,
+        part: impl Fn(String) -> Part,
+        quirks: &Quirks,
+    ) {
+        let Some(words) = chunk.content.words() else { return };
+        // A picture is no word of the text by which a person's message is recognised.
+        if author == Author::User && chunk.content.kind == "image" {
+            return;
+        }
+        if quirks.replay_marks.iter().any(|mark| words.starts_with(mark)) {
+            return;
+        }
+        let part = part(words);
+        let name = chunk.message_id.as_deref();
+        if let Some(Item::Message(last)) = self.items.back_mut()
+            && last.takes(author, name, &part)
+        {
+            last.add(part);
+            return;
+        }
+        let id = name.map_or_else(|| format!("replayed-{}", self.count), str::to_owned);
+        let names = name.map(str::to_owned).into_iter().collect();
+        self.push(Item::Message(Making { id, names, author, parts: vec![part] }));
+    }
+
+    fn push(&mut self, item: Item) {
+        self.count += 1;
+        if self.items.len() >= ITEMS_MAX {
+            self.items.pop_front();
+            self.left_out += 1;
+        }
+        self.items.push_back(item);
+    }
+
+    /// How often a person said each text.
+    pub(super) fn texts(&self) -> BTreeMap<String, usize> {
+        let mut texts = BTreeMap::new();
+        for item in &self.items {
+            if let Item::Message(making) = item
+                && making.author == Author::User
+            {
+                *texts.entry(digest_of(&making.text())).or_default() += 1;
+            }
+        }
+        texts
+    }
+
+    /// Tells all of it.
+    pub(super) fn import(self, scribe: &mut Scribe, now: Timestamp) {
+        let Self { items, tools, left_out, plan, .. } = self;
+        if left_out > 0 {
+            let words = format!("The first {left_out} entries of this conversation are left out");
+            scribe.notice("import", words);
+        }
+        for item in items {
+            match item {
+                Item::Message(making) => scribe.message(Message {
+                    id: making.id.into(),
+                    author: making.author,
+                    parts: Content::Open(making.parts),
+                    created_at: now,
+                    run: None,
+                    parent: None,
+                    digest: None,
+                }),
+                Item::Tool(id) => {
+                    if let Some(call) = tools.whole(&id) {
+                        scribe.push(Output::Report(Report::ToolCall(call)));
+                    }
+                }
+            }
+        }
+        if let Some(plan) = plan {
+            scribe.plan(plan);
+        }
+    }
+}
+
+impl Making {
+    /// Without names each message of a person is one piece; the agent's pieces belong together.
+    fn takes(&mut self, author: Author, name: Option<&str>, part: &Part) -> bool {
+        if author != self.author {
+            return false;
+        }
+        let Some(name) = name else {
+            return author == Author::Assistant && self.names.is_empty();
+        };
+        if self.names.iter().any(|known| known == name) {
+            return true;
+        }
+        let only_thought = matches!(self.parts.as_slice(), [Part::Thinking(_)]);
+        if only_thought && self.names.len() == 1 && matches!(part, Part::Text(_)) {
+            self.names.push(name.to_owned());
+            return true;
+        }
+        false
+    }
+
+    fn add(&mut self, part: Part) {
+        match (self.parts.last_mut(), part) {
+            (Some(Part::Text(text)), Part::Text(more))
+            | (Some(Part::Thinking(text)), Part::Thinking(more)) => text.push_str(&more),
+            (_, part) => self.parts.push(part),
+        }
+    }
+
+    fn text(&self) -> String {
+        let text = |part: &Part| match part {
+            Part::Text(text) => Some(text.clone()),
+            Part::Thinking(_) | Part::Image(_) | Part::File(_) | Part::ToolCall(_) => None,
+        };
+        self.parts.iter().filter_map(text).collect()
+    }
+}

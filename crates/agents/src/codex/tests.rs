@@ -1,0 +1,9 @@
+//! The driver, fed with the lines that Codex prints.
+
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test looks for one kind of thing")]
+
+mod bench;
+mod deliveries;
+mod observed;
+mod prompted;
+mod starts;

@@ -1,0 +1,34 @@
+//! A glance: everything that is open in a session right now, for whoever begins to watch it in a
+//! dialect that shows one session at a time.
+//!
+//! Not here: what was said (the ledger), messages in the making (`passing`).
+
+use super::delivery::Send;
+use super::{Card, Session};
+use crate::{MessageId, RunId};
+
+/// What is open in a session.
+#[derive(Debug, Clone)]
+pub struct Glance {
+    /// Status, configuration, prompts.
+    pub card: Card,
+    /// Sends that wait for their turn, in order.
+    pub waiting: Vec<Send>,
+    /// Whether they wait for a person to let them go on.
+    pub is_held: bool,
+    /// The run that goes on, and the send that began it, where that is known.
+    pub run: Option<(RunId, Option<MessageId>)>,
+}
+
+impl Session {
+    /// What is open now.
+    pub fn glance(&self) -> Glance {
+        let ids = self.queue.order().iter();
+        Glance {
+            card: self.card(),
+            waiting: ids.filter_map(|id| self.sends.waiting(id).cloned()).collect(),
+            is_held: self.queue.is_held(),
+            run: self.runs.active().map(|run| (run.clone(), self.runs.cause().cloned())),
+        }
+    }
+}

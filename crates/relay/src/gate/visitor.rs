@@ -1,0 +1,485 @@
+//! The gate of a visitor: a client in a dialect that looks at one session at a time.
+//!
+//! It keeps the visitor's place. Recorded events are shown once and in order, whether they come
+//! live or, after the visitor was too slow, from the ledger; passing ones only when they go on
+//! from what was shown. The answer to a wish comes after the events it led to.
+//!
+//! Not here: what frames mean (`wire`), rate limits (`throttle`).
+
+mod place;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use domain::content::Failure;
+use domain::fleet::{LaunchWish, launches};
+use domain::session::{Command, Wish};
+use domain::{RequestId, SessionId, Timestamp, fleet};
+use tokio::sync::mpsc;
+use wire::port::{Denied, PageOf};
+use wire::visitor::{Act, Answer, Followed, Visitor};
+
+use super::throttle::ClientThrottle;
+use super::{Incoming, Throttles, Transport, close};
+use crate::Relay;
+use crate::books::EventPage;
+use crate::hub::{Burst, Live, Missing, Published, Watch};
+use crate::metrics::Held;
+use crate::owner::Reply;
+use crate::ports::{Door, NewFile};
+use crate::routes::Kick;
+use place::Place;
+
+/// Events that are read at once to catch up.
+const CATCH_UP_EVENTS: usize = 500;
+/// Frames, and their bytes, that may wait before they are written.
+const FRAMES_WAITING_MAX: usize = 512;
+const FRAMES_WAITING_BYTES_MAX: usize = 1 << 20;
+/// Launches of one connection that are waited for. More are refused.
+const LAUNCHES_MAX: usize = 16;
+
+/// What a visitor's gate needs.
+pub struct VisitorGate {
+    /// The relay.
+    pub relay: Relay,
+    /// Rate limits, shared by all gates.
+    pub throttles: Throttles,
+    /// Pairing and credentials.
+    pub door: Arc<dyn Door>,
+    /// Ends the connection from outside.
+    pub kick: Arc<Kick>,
+}
+
+/// Something that was asked for comes back.
+enum Returned {
+    Answer(u64, Answer),
+    /// What a wish to a session led to.
+    Done(SessionId, u64, Result<Vec<Arc<Published>>, Denied>),
+    Joined(SessionId, Option<u64>, Option<Box<Followed>>),
+    CatchUp(SessionId, Result<EventPage, Denied>),
+}
+
+struct Gate<V> {
+    relay: Relay,
+    door: Arc<dyn Door>,
+    visitor: V,
+    throttle: ClientThrottle,
+    returns: mpsc::UnboundedSender<Returned>,
+    live: Option<Watch>,
+    place: Option<Place>,
+    launches: BTreeMap<RequestId, u64>,
+    /// Answers that wait until the events before them are shown.
+    held: Vec<(u64, Answer)>,
+    frames: Vec<Bytes>,
+    closing: Option<(u16, &'static str)>,
+}
+
+/// Serves a visitor until either side ends. `first` is a frame that was read to tell the dialect.
+pub async fn serve_visitor<V: Visitor, T: Transport>(
+    gate: VisitorGate,
+    visitor: V,
+    mut transport: T,
+    first: Option<Bytes>,
+) {
+    let VisitorGate { relay, throttles, door, kick } = gate;
+    let counted = relay.clone();
+    let _held = Held::new(&counted.metrics().clients);
+    let (returns, mut returned) = mpsc::unbounded_channel();
+    let throttle = throttles.of(super::client::key(visitor.principal()));
+    let mut gate = Gate {
+        relay,
+        door,
+        visitor,
+        throttle,
+        returns,
+        live: None,
+        place: None,
+        launches: BTreeMap::new(),
+        held: vec![],
+        frames: vec![],
+        closing: None,
+    };
+    let acts = gate.visitor.on_open(gate.now());
+    gate.carry_out(acts).await;
+    if let Some(first) = first {
+        gate.on_incoming(Incoming::Text(first)).await;
+    }
+    let mut nap = Box::pin(tokio::time::sleep(gate.until_deadline()));
+    loop {
+        if !gate.frames.is_empty() && transport.send_all(&mut gate.frames).await.is_err() {
+            return;
+        }
+        if let Some((code, reason)) = gate.closing {
+            transport.close(code, reason).await;
+            return;
+        }
+        tokio::select! {
+            biased;
+            asked = kick.asked() => gate.closing = Some(asked),
+            Some(answer) = returned.recv() => gate.on_returned(answer).await,
+            incoming = transport.receive() => {
+                if matches!(incoming, Incoming::Closed) {
+                    return;
+                }
+                gate.on_incoming(incoming).await;
+            }
+            live = next(gate.live.as_mut()) => gate.on_live(live).await,
+            () = nap.as_mut() => {
+                let acts = gate.visitor.on_tick(gate.now());
+                gate.carry_out(acts).await;
+            }
+        }
+        nap.as_mut().reset(tokio::time::Instant::now() + gate.until_deadline());
+    }
+}
+
+impl<V: Visitor> Gate<V> {
+    fn now(&self) -> Timestamp {
+        self.relay.ports().clock.now()
+    }
+
+    fn until_deadline(&self) -> Duration {
+        let most = crate::owner::NAP_MS_MAX;
+        let due = self.visitor.deadline().map_or(most, |at| at.ms_since(self.now()));
+        Duration::from_millis(due.clamp(1, most))
+    }
+
+    async fn on_incoming(&mut self, incoming: Incoming) {
+        let text = match incoming {
+            Incoming::Text(text) => text,
+            Incoming::Binary => return self.close(close::BINARY, "frames are JSON text"),
+            Incoming::TooLarge => return self.close(close::TOO_LARGE, "the frame is too large"),
+            Incoming::Closed => return,
+        };
+        let Ok(text) = std::str::from_utf8(&text) else {
+            return self.close(close::NOT_JSON, "the frame is not UTF-8");
+        };
+        let now = self.now();
+        let acts = self.visitor.on_text(text, &mut self.throttle, now);
+        self.carry_out(acts).await;
+    }
+
+    async fn on_returned(&mut self, returned: Returned) {
+        match returned {
+            Returned::Answer(ticket, answer) => self.answer(ticket, answer).await,
+            Returned::Done(session, ticket, done) => self.on_done(&session, ticket, done).await,
+            Returned::Joined(session, ticket, followed) => {
+                self.on_joined(session, ticket, followed).await;
+            }
+            Returned::CatchUp(session, page) => self.on_catch_up(&session, page).await,
+        }
+    }
+
+    async fn answer(&mut self, ticket: u64, answer: Answer) {
+        let acts = self.visitor.on_answer(ticket, answer, self.now());
+        self.carry_out(acts).await;
+    }
+
+    /// Shows what the wish led to first: the ring may bring it a moment later, as a repeat.
+    async fn on_done(
+        &mut self,
+        session: &SessionId,
+        ticket: u64,
+        done: Result<Vec<Arc<Published>>, Denied>,
+    ) {
+        for event in done.iter().flatten() {
+            self.show(event).await;
+        }
+        let is_behind =
+            self.place.as_ref().is_some_and(|place| place.session == *session && place.is_behind());
+        let events = done.map(|events| events.iter().map(|it| it.recorded.clone()).collect());
+        let answer = Answer::Done(events);
+        if is_behind {
+            self.held.push((ticket, answer));
+        } else {
+            self.answer(ticket, answer).await;
+        }
+    }
+
+    async fn on_joined(
+        &mut self,
+        session: SessionId,
+        ticket: Option<u64>,
+        followed: Option<Box<Followed>>,
+    ) {
+        let Some(place) = self.place.as_mut().filter(|place| place.session == session) else {
+            // It looks at another session by now.
+            if let Some(ticket) = ticket {
+                self.answer(ticket, Answer::Followed(None)).await;
+            }
+            return;
+        };
+        let Some(followed) = followed else {
+            self.place = None;
+            if let Some(ticket) = ticket {
+                self.answer(ticket, Answer::Followed(None)).await;
+            }
+            return;
+        };
+        place.joined(followed.head, &followed.drafts);
+        if let Some(ticket) = ticket {
+            self.answer(ticket, Answer::Followed(Some(followed))).await;
+        } else {
+            let acts = self.visitor.on_caught_up(*followed, self.now());
+            self.carry_out(acts).await;
+        }
+        self.catch_up();
+    }
+
+    async fn on_live(&mut self, first: Result<Burst, Missing>) {
+        let mut next = Some(first);
+        while let Some(taken) = next.take() {
+            match taken {
+                Ok(burst) => {
+                    for live in burst.iter() {
+                        self.on_live_one(live).await;
+                    }
+                }
+                Err(Missing::Lagged) => self.on_lag().await,
+                Err(Missing::Closed) => {
+                    return self.close(close::GOING_DOWN, "the relay is going down");
+                }
+            }
+            let bytes: usize = self.frames.iter().map(Bytes::len).sum();
+            if self.frames.len() >= FRAMES_WAITING_MAX || bytes >= FRAMES_WAITING_BYTES_MAX {
+                return;
+            }
+            next = self.live.as_mut().and_then(Watch::try_recv);
+        }
+    }
+
+    async fn on_live_one(&mut self, live: &Live) {
+        match live {
+            Live::Session(event) => self.show(event).await,
+            Live::Fleet(event) => {
+                if let fleet::Event::Launch(launches::Event::Settled { request, outcome, .. }) =
+                    &event.event
+                {
+                    self.on_launched(request, outcome).await;
+                }
+            }
+            Live::Passing(passed) => {
+                let Some(place) = &mut self.place else { return };
+                if place.session == passed.session && place.takes(&passed.passing) {
+                    let mut acts = vec![];
+                    self.visitor.on_passing(&passed.passing, &passed.visitors, &mut acts);
+                    self.carry_out(acts).await;
+                }
+            }
+        }
+    }
+
+    async fn show(&mut self, event: &Published) {
+        let Some(place) = &mut self.place else { return };
+        if place.session != event.session {
+            return;
+        }
+        if place.shows(&event.recorded) {
+            let mut acts = vec![];
+            self.visitor.on_event(&event.recorded, &event.visitors, &mut acts);
+            self.carry_out(acts).await;
+        } else {
+            self.catch_up();
+        }
+    }
+
+    async fn on_lag(&mut self) {
+        self.relay.metrics().lagged.fetch_add(1, Ordering::Relaxed);
+        if let Some(place) = &mut self.place {
+            let head = self.relay.directory().head(&place.session).unwrap_or_default();
+            place.lagged(head);
+        }
+        self.catch_up();
+        let waiting: Vec<_> = self.launches.keys().cloned().collect();
+        let Some(principal) = self.visitor.principal().cloned() else { return };
+        if waiting.is_empty() {
+            return;
+        }
+        for launch in self.relay.launches(&principal.key()).await {
+            if let Some(outcome) = &launch.outcome {
+                self.on_launched(&launch.request, outcome).await;
+            }
+        }
+    }
+
+    /// Reads what was missed, one page at a time.
+    fn catch_up(&mut self) {
+        let Some((session, after)) = self.place.as_mut().and_then(Place::wants) else { return };
+        let (relay, returns) = (self.relay.clone(), self.returns.clone());
+        self.relay.ports().tasks.spawn("catch up", async move {
+            let page = relay.history(&session, after, None, CATCH_UP_EVENTS).await;
+            let _ = returns.send(Returned::CatchUp(session, page));
+        });
+    }
+
+    async fn on_catch_up(&mut self, session: &SessionId, page: Result<EventPage, Denied>) {
+        let Some(place) = self.place.as_mut().filter(|place| place.session == *session) else {
+            return;
+        };
+        place.has_read();
+        let Ok(page) = page else {
+            return self.close(close::INTERNAL, "the ledger could not be read");
+        };
+        for recorded in &page.events {
+            let Some(place) = self.place.as_mut() else { return };
+            if place.reads(recorded) {
+                let mut acts = vec![];
+                self.visitor.on_event(recorded, &wire::visitor::Encoded::default(), &mut acts);
+                self.carry_out(acts).await;
+            }
+        }
+        let Some(place) = self.place.as_mut() else { return };
+        if place.is_behind() {
+            return self.catch_up();
+        }
+        self.join(session.clone(), None);
+        for (ticket, answer) in std::mem::take(&mut self.held) {
+            self.answer(ticket, answer).await;
+        }
+    }
+
+    async fn on_launched(&mut self, request: &RequestId, outcome: &launches::Outcome) {
+        let Some(ticket) = self.launches.remove(request) else { return };
+        let launched = match outcome {
+            launches::Outcome::Launched(session) => Ok(session.clone()),
+            launches::Outcome::Failed(failure) => Err(failure.clone()),
+        };
+        self.answer(ticket, Answer::Launched(launched)).await;
+    }
+
+    fn close(&mut self, code: u16, reason: &'static str) {
+        self.closing = Some((code, reason));
+    }
+
+    async fn carry_out(&mut self, acts: Vec<Act>) {
+        for act in acts {
+            match act {
+                Act::Send(frame) => self.frames.push(frame),
+                Act::Close { code, reason } => self.close(code, reason),
+                Act::List { ticket } => {
+                    let listed = Answer::Listed(self.relay.listings());
+                    let _ = self.returns.send(Returned::Answer(ticket, listed));
+                }
+                Act::Follow { session, ticket } => self.follow(session, ticket),
+                Act::Wish { session, wish, ticket } => self.wish(session, *wish, ticket).await,
+                Act::Launch { wish, ticket } => self.launch(*wish, ticket).await,
+                Act::Read { session, after, upto, limit, ticket } => {
+                    let relay = self.relay.clone();
+                    self.later(ticket, async move {
+                        let page = relay.history(&session, after, upto, limit).await;
+                        Answer::Page(page.map(page_of))
+                    });
+                }
+                Act::Store { name, media_type, bytes, ticket } => {
+                    let Some(principal) = self.visitor.principal() else { continue };
+                    let by = principal.credential.clone();
+                    let file = NewFile { name, media_type, bytes, by };
+                    let stored = self.relay.ports().uploads.store(file);
+                    self.later(ticket, async move { Answer::Stored(stored.await) });
+                }
+                Act::Load { attachment, ticket } => {
+                    let loaded = self.relay.ports().uploads.load(&attachment.id);
+                    self.later(ticket, async move { Answer::Loaded(loaded.await) });
+                }
+                Act::Pair { code, name, ticket } => {
+                    let paired = self.door.pair(code, name);
+                    self.later(ticket, async move { Answer::Paired(paired.await) });
+                }
+                Act::Identify { token, ticket } => {
+                    let known = self.door.identify(token);
+                    self.later(ticket, async move { Answer::Known(known.await) });
+                }
+            }
+        }
+    }
+
+    fn later(&self, ticket: u64, work: impl Future<Output = Answer> + Send + 'static) {
+        let returns = self.returns.clone();
+        self.relay.ports().tasks.spawn("answer", async move {
+            let _ = returns.send(Returned::Answer(ticket, work.await));
+        });
+    }
+
+    /// Watches first and looks second, so that nothing falls in between.
+    fn follow(&mut self, session: SessionId, ticket: u64) {
+        self.watch();
+        self.place = Some(Place::new(session.clone()));
+        self.join(session, Some(ticket));
+    }
+
+    fn watch(&mut self) {
+        self.live.get_or_insert_with(|| self.relay.watch());
+    }
+
+    fn join(&self, session: SessionId, ticket: Option<u64>) {
+        let (relay, returns) = (self.relay.clone(), self.returns.clone());
+        self.relay.ports().tasks.spawn("follow", async move {
+            let followed = relay.glance(&session).await.and_then(|joined| {
+                let (head, drafts) = (joined.head, joined.drafts);
+                let session = session.clone();
+                let glance = *joined.glance?;
+                Some(Box::new(Followed { session, head, glance, drafts }))
+            });
+            let _ = returns.send(Returned::Joined(session, ticket, followed));
+        });
+    }
+
+    async fn wish(&mut self, session: SessionId, wish: Wish, ticket: u64) {
+        let Some(principal) = self.visitor.principal().cloned() else {
+            let words = "This connection showed no credential".to_owned();
+            let denied = Denied::Code("unauthorized".into(), words);
+            let _ = self.returns.send(Returned::Answer(ticket, Answer::Done(Err(denied))));
+            return;
+        };
+        let (returns, named) = (self.returns.clone(), session.clone());
+        let reply = Reply::Call(Box::new(move |answer| {
+            let _ = returns.send(Returned::Done(named, ticket, answer));
+        }));
+        self.relay.say(&session, Command::Person(principal, wish), reply).await;
+    }
+
+    async fn launch(&mut self, mut wish: LaunchWish, ticket: u64) {
+        let refused = |code: &str, words: &str| {
+            Returned::Answer(ticket, Answer::Launched(Err(Failure::new(code, words))))
+        };
+        let Some(principal) = self.visitor.principal().cloned() else {
+            let words = "This connection showed no credential";
+            let _ = self.returns.send(refused("unauthorized", words));
+            return;
+        };
+        if self.launches.len() >= LAUNCHES_MAX {
+            let words = "Too many sessions are being started from here";
+            let _ = self.returns.send(refused("rate_limited", words));
+            return;
+        }
+        self.watch();
+        // Of this connection alone, whatever the client calls it.
+        wish.request = format!("{}:{ticket}", self.relay.ports().ids.connection()).into();
+        self.launches.insert(wish.request.clone(), ticket);
+        let request = wish.request.clone();
+        if let Err(denied) = self.relay.fleet(fleet::Command::Launch(principal, wish)).await {
+            self.launches.remove(&request);
+            let failure = match denied {
+                Denied::Refused(refusal) => Failure::new("launch_refused", refusal.to_string()),
+                Denied::Failed(words) => Failure::new("internal", words),
+                Denied::Code(code, message) => Failure { code, message },
+            };
+            let _ = self.returns.send(Returned::Answer(ticket, Answer::Launched(Err(failure))));
+        }
+    }
+}
+
+fn page_of(page: EventPage) -> PageOf {
+    let EventPage { events, head, first_kept, has_more } = page;
+    PageOf { events, head, first_kept, has_more }
+}
+
+async fn next(live: Option<&mut Watch>) -> Result<Burst, Missing> {
+    match live {
+        Some(live) => live.recv().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,159 @@
+//! A visitor's place in the session it follows.
+//!
+//! **Invariant**: every recorded event after the join is shown once and in order; a passing event
+//! is shown only if it goes on from what was shown.
+
+use domain::passing::{Delta, Drafts, Passing};
+use domain::session::{Event, Recorded, runs, transcript};
+use domain::{Live, Sequence, SessionId, Tail};
+
+/// A visitor's place.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) session: SessionId,
+    /// `None` until it is known where to begin.
+    tail: Option<Tail>,
+    /// The newest event that went by meanwhile.
+    seen: Sequence,
+    drafts: Drafts,
+    /// Passing events from before are in the drafts that came with the join.
+    joined_at: Sequence,
+    is_reading: bool,
+}
+
+impl Place {
+    pub(super) fn new(session: SessionId) -> Self {
+        let (tail, seen, joined_at) = (None, Sequence(0), Sequence(0));
+        Self { session, tail, seen, drafts: Drafts::default(), joined_at, is_reading: false }
+    }
+
+    /// It is known where to begin, or how things stand after catching up.
+    pub(super) fn joined(&mut self, head: Sequence, drafts: &[Delta]) {
+        self.drafts = Drafts::default();
+        for delta in drafts {
+            self.drafts.take(delta);
+        }
+        self.joined_at = head;
+        match &mut self.tail {
+            None => {
+                let mut tail = Tail::new(head);
+                tail.on_lag(self.seen);
+                self.tail = Some(tail);
+            }
+            // The state is newer than what was shown: the events up to it come first.
+            Some(tail) => {
+                tail.on_lag(head);
+            }
+        }
+    }
+
+    /// A live event. Whether to show it now.
+    pub(super) fn shows(&mut self, recorded: &Recorded) -> bool {
+        self.seen = self.seen.max(recorded.sequence);
+        let Some(tail) = &mut self.tail else { return false };
+        match tail.on_live(recorded.sequence) {
+            Live::Show => {
+                self.follow_drafts(&recorded.event);
+                true
+            }
+            Live::Skip | Live::Read => false,
+        }
+    }
+
+    /// An event from the ledger. Whether to show it.
+    pub(super) fn reads(&mut self, recorded: &Recorded) -> bool {
+        let shows = self.tail.as_mut().is_some_and(|tail| tail.on_read(recorded.sequence));
+        if shows {
+            self.follow_drafts(&recorded.event);
+        }
+        shows
+    }
+
+    /// A passing event. Whether it goes on from what was shown.
+    pub(super) fn takes(&mut self, passing: &Passing) -> bool {
+        let is_live = self.tail.as_ref().is_some_and(|tail| !tail.is_behind());
+        is_live && passing.after >= self.joined_at && self.drafts.take(&passing.delta)
+    }
+
+    pub(super) fn lagged(&mut self, head: Sequence) {
+        self.seen = self.seen.max(head);
+        if let Some(tail) = &mut self.tail {
+            tail.on_lag(head);
+        }
+    }
+
+    pub(super) fn is_behind(&self) -> bool {
+        self.tail.as_ref().is_some_and(Tail::is_behind)
+    }
+
+    /// After which event to read, if anything is to be read and nobody does.
+    pub(super) fn wants(&mut self) -> Option<(SessionId, Sequence)> {
+        let tail = self.tail.as_ref().filter(|tail| tail.is_behind() && !self.is_reading)?;
+        let after = tail.cursor();
+        self.is_reading = true;
+        Some((self.session.clone(), after))
+    }
+
+    pub(super) fn has_read(&mut self) {
+        self.is_reading = false;
+    }
+
+    fn follow_drafts(&mut self, event: &Event) {
+        match event {
+            Event::Transcript(transcript::Event::Message(message)) => {
+                self.drafts.finish(&message.id);
+            }
+            Event::Run(runs::Event::Ended { .. }) => self.drafts.clear(),
+            Event::Transcript(_)
+            | Event::Run(_)
+            | Event::Delivery(_)
+            | Event::Queue(_)
+            | Event::Prompt(_)
+            | Event::Control(_)
+            | Event::Config(_)
+            | Event::Status(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::passing::Voice;
+    use domain::{Content, Timestamp};
+
+    use super::*;
+
+    fn event(number: u64) -> Recorded {
+        let event = Event::Queue(domain::session::queue::Event::Held);
+        Recorded { sequence: Sequence(number), at: Timestamp(0), position: None, event }
+    }
+
+    fn passing(after: u64, offset: u64, words: &str) -> Passing {
+        let words = Content::Open(words.to_owned());
+        let (message, voice) = ("a1".into(), Voice::Text);
+        Passing { after: Sequence(after), delta: Delta { message, part: 0, voice, offset, words } }
+    }
+
+    #[test]
+    fn what_went_by_before_the_join_was_answered_is_read() {
+        let mut place = Place::new("s".into());
+        assert!(!place.shows(&event(5)) && !place.shows(&event(6)));
+        place.joined(Sequence(5), &[]);
+        assert_eq!(place.wants(), Some(("s".into(), Sequence(5))));
+        assert_eq!(place.wants(), None, "one read at a time");
+        place.has_read();
+        assert!(!place.reads(&event(5)) && place.reads(&event(6)));
+        assert!(!place.is_behind());
+        assert!(place.shows(&event(7)));
+    }
+
+    #[test]
+    fn passing_words_that_the_join_already_had_are_not_shown_again() {
+        let mut place = Place::new("s".into());
+        assert!(!place.takes(&passing(5, 0, "early")), "not joined");
+        place.joined(Sequence(5), &[passing(5, 0, "hello").delta]);
+        assert!(!place.takes(&passing(4, 0, "old")));
+        assert!(!place.takes(&passing(5, 3, "lo")));
+        assert!(place.takes(&passing(5, 5, " there")));
+    }
+}
