@@ -132,6 +132,7 @@ mod tests {
         git(at, &["branch", "--format", "%(refname:short)"]).unwrap()
     }
 
+    // spec: native/proxy_launch_behavior.4
     #[test]
     fn a_clean_tree_goes_with_its_session_and_its_branch_too() {
         let folder = repository();
@@ -164,6 +165,7 @@ mod tests {
         assert_eq!(branches(&kite), "farhelm/sess-1\nmain");
     }
 
+    // spec: native/proxy_launch_behavior.4
     #[test]
     fn a_folder_outside_of_any_repository_is_refused_in_words() {
         let folder = tempfile::tempdir().unwrap();
