@@ -334,6 +334,10 @@ impl Driver for Codex {
         [opening, turn, self.scribe.deadline()].into_iter().flatten().min()
     }
 
+    fn conversation(&self) -> Option<&str> {
+        self.notes.thread.as_deref()
+    }
+
     fn is_at_rest(&self) -> bool {
         let is_waiting = self.rpc.pending().any(|why| !matches!(why, Why::Ignored | Why::Models));
         self.is_up()

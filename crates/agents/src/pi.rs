@@ -162,6 +162,10 @@ impl Driver for Pi {
         due.into_iter().flatten().min()
     }
 
+    fn conversation(&self) -> Option<&str> {
+        Some(self.known.session.as_str()).filter(|session| !session.is_empty())
+    }
+
     fn is_at_rest(&self) -> bool {
         self.life == Life::Up
             && self.scribe.run().is_none()

@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::session::{Command, Wish};
-use domain::{ClientKey, Principal, SessionId, fleet};
+use domain::{ClientKey, Principal, RequestId, SessionId, fleet};
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
-use wire::native::{Asked, ClientConnection, Denied, Limits, Output, PageOf, ReadJob, Welcome};
+use wire::native::{
+    Answer, Asked, ClientConnection, Denied, Limits, Output, PageOf, Question, ReadJob, Welcome,
+};
 
 use super::ahead::{self, Ahead};
 use super::room::Room;
@@ -49,6 +51,7 @@ enum Returned {
     Denied(Asked, Denied),
     Page(ReadJob, Result<EventPage, Denied>, Option<Ahead>),
     Drafts(SessionId, Option<Joined>),
+    Answer(Question, Option<RequestId>, Result<Answer, Denied>),
 }
 
 struct Gate {
@@ -162,6 +165,9 @@ impl Gate {
                 self.machine.on_drafts(&session, joined.head, joined.drafts)
             }
             Returned::Drafts(_, None) => vec![],
+            Returned::Answer(question, request, answer) => {
+                self.machine.on_answer(&question, request, answer, now)
+            }
         };
         self.carry_out(outputs).await;
     }
@@ -214,6 +220,7 @@ impl Gate {
                 Output::Send(frame) => self.frames.push(frame),
                 other @ (Output::Session { .. }
                 | Output::Launch { .. }
+                | Output::Ask { .. }
                 | Output::Join
                 | Output::Read(_)
                 | Output::Drafts(_)
@@ -259,6 +266,7 @@ impl Gate {
                     self.wish(session, wish, asked).await;
                 }
                 Output::Launch { wish, asked } => self.launch(wish, asked),
+                Output::Ask { question, request } => self.ask(question, request),
                 Output::Read(job) => self.read(job),
                 Output::Drafts(session) => self.drafts(session),
                 Output::Card { session, request } => {
@@ -326,6 +334,15 @@ impl Gate {
             if let Err(denied) = relay.fleet(fleet::Command::Launch(principal, wish)).await {
                 let _ = returns.send(Returned::Denied(asked, denied));
             }
+        });
+    }
+
+    fn ask(&self, question: Question, request: Option<RequestId>) {
+        let Some(principal) = self.machine.principal().cloned() else { return };
+        let (relay, returns) = (self.relay.clone(), self.returns.clone());
+        self.relay.ports().tasks.spawn("question", async move {
+            let answer = relay.answer(&principal, &question).await;
+            let _ = returns.send(Returned::Answer(question, request, answer));
         });
     }
 

@@ -75,6 +75,22 @@ async fn history_comes_in_pages() {
     assert_eq!(told.error(), (400, "invalid_message".to_owned()));
 }
 
+// spec: native/tool_output.4
+#[tokio::test]
+async fn what_a_tool_printed_is_got_whole_and_as_plain_text() {
+    let door = Knocked::new().await;
+    let at = |call: &str| format!("/v1/sessions/demo-1/tools/{call}/output");
+
+    let got = door.get(&at("t%201"), &door.viewer).await;
+    assert_eq!((got.status, got.text()), (200, "printed <b>ä</b>".to_owned()));
+    assert_eq!(got.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(got.header("x-content-type-options"), Some("nosniff"));
+    let told = door.get(&at("other"), &door.viewer).await;
+    assert_eq!(told.error(), (404, "tool_output_unknown".to_owned()));
+    let told = door.get("/v1/sessions/nobody/tools/t/output", &door.viewer).await;
+    assert_eq!(told.error(), (404, "session_unknown".to_owned()));
+}
+
 #[tokio::test]
 async fn a_session_is_renamed_archived_and_erased() {
     let door = Knocked::new().await;

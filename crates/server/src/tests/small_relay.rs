@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
 use domain::session::{Command, Policy, Recorded, Session};
-use domain::{ClientKey, Refusal, Sequence, SessionId};
+use domain::{ClientKey, Refusal, Sequence, SessionId, ToolCallId};
 use relay::EventPage;
 use relay::gate::{Incoming, Transport as _, close};
 use serde_json::json;
@@ -99,6 +99,24 @@ impl Inside for SmallRelay {
 
     fn encode(&self, _session: &SessionId, recorded: &Recorded) -> Option<Bytes> {
         Some(json!({ "sequence": recorded.sequence.0 }).to_string().into())
+    }
+
+    fn encode_whole(&self, session: &SessionId, recorded: &Recorded) -> Option<Bytes> {
+        self.encode(session, recorded)
+    }
+
+    fn tool_output<'a>(
+        &'a self,
+        session: &'a SessionId,
+        call: &'a ToolCallId,
+    ) -> Work<'a, Result<String, Denied>> {
+        Box::pin(async move {
+            self.known(session)?;
+            match call.as_str() {
+                "t 1" => Ok("printed <b>ä</b>".to_owned()),
+                _ => Err(Denied::Code("tool_output_unknown".into(), "No such call".to_owned())),
+            }
+        })
     }
 
     fn command<'a>(

@@ -12,7 +12,9 @@ mod controls;
 mod feeds;
 mod greeting;
 pub mod history;
+pub mod known;
 mod launches;
+mod questions;
 mod types;
 mod watching;
 
@@ -22,7 +24,7 @@ use domain::fleet::launches::Outcome;
 use domain::session::controls::Kind;
 use domain::{ConnectionId, MessageId, Principal, RequestId, SessionId, Timestamp};
 
-pub use types::{Asked, Output, Purpose, ReadJob, Welcome, session_json};
+pub use types::{Answer, Asked, Output, Purpose, Question, ReadJob, Welcome, session_json};
 
 pub use crate::port::{Denied, Limits, Listing, PageOf, Throttle};
 
@@ -278,6 +280,10 @@ fn send_of(frame: &ClientFrame) -> Option<&MessageId> {
         | ClientFrame::Heartbeat(_)
         | ClientFrame::HistoryRequest(_)
         | ClientFrame::LaunchSession(_)
+        | ClientFrame::ResumeSession(_)
+        | ClientFrame::CatalogRequest(_)
+        | ClientFrame::ResumableList(_)
+        | ClientFrame::ToolOutputRequest(_)
         | ClientFrame::CloseSession(_)
         | ClientFrame::PermissionResponse(_)
         | ClientFrame::AgentInterrupt(_)

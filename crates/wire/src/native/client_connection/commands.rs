@@ -1,16 +1,16 @@
 //! What a client asks for, turned into what its shell is to do.
 
+use domain::fleet::LaunchWish;
 use domain::session::Wish;
 use domain::session::controls::Control;
-use domain::{Content, MessageId, RequestId, Sequence, SessionId, Timestamp};
+use domain::{AgentType, Content, MessageId, RequestId, Sequence, SessionId, Timestamp};
 
 use super::launches::launch_failed;
 use super::{
-    Asked, ClientConnection, Feature, LAUNCHES_TOLD_MAX, Output, Purpose, error, send_of, too_fast,
+    Asked, ClientConnection, Feature, LAUNCHES_TOLD_MAX, Output, Purpose, Question, error, send_of,
+    too_fast,
 };
-use crate::native::frames::{
-    ClientFrame, LaunchSession, QueueEdit, SendMessage, SessionLaunchFailed,
-};
+use crate::native::frames::{ClientFrame, QueueEdit, SendMessage, SessionLaunchFailed};
 use crate::native::shapes::Envelope;
 
 /// Files that one send may name. More are `invalid_message`.
@@ -62,7 +62,20 @@ impl ClientConnection {
                     None => self.ask(&session, Purpose::Snapshot(request), Sequence(0), now),
                 })
             }
-            ClientFrame::LaunchSession(launch) => self.launch(envelope, launch, now),
+            ClientFrame::LaunchSession(launch) => {
+                let request = request(envelope)?;
+                Ok(self.launch(launch.into_model(request), now))
+            }
+            ClientFrame::ResumeSession(resume) => {
+                let request = request(envelope)?;
+                Ok(self.launch(resume.into_model(request), now))
+            }
+            ClientFrame::CatalogRequest(_) => Ok(ask(envelope, Question::Catalog)),
+            ClientFrame::ResumableList(asked) => Ok(ask(envelope, Question::Resumable(asked))),
+            ClientFrame::ToolOutputRequest(asked) => {
+                let session = session(envelope)?;
+                Ok(ask(envelope, Question::ToolOutput { session, asked }))
+            }
             ClientFrame::CloseSession(_) => {
                 request(envelope)?;
                 self.control(envelope, Control::Close, now)
@@ -152,20 +165,15 @@ impl ClientConnection {
         Ok(outputs)
     }
 
-    fn launch(
-        &mut self,
-        envelope: &Envelope,
-        launch: LaunchSession,
-        now: Timestamp,
-    ) -> Result<Vec<Output>, Broken> {
-        let request = request(envelope)?;
+    fn launch(&mut self, wish: LaunchWish, now: Timestamp) -> Vec<Output> {
+        let request = wish.request.clone();
         let known = self.launches.contains_key(&request);
         if !known && self.launches.len() >= LAUNCHES_TOLD_MAX {
-            return Ok(vec![too_fast(Some(request), None, now)]);
+            return vec![too_fast(Some(request), None, now)];
         }
         self.launches.entry(request.clone()).or_insert(None);
-        let asked = Asked::Launch { request: request.clone(), agent: launch.agent_type.clone() };
-        Ok(vec![Output::Launch { wish: launch.into_model(request), asked }])
+        let asked = Asked::Launch { request, agent: wish.agent.clone() };
+        vec![Output::Launch { wish, asked }]
     }
 
     fn edit(
@@ -195,9 +203,9 @@ impl ClientConnection {
     /// Nobody said who this is.
     fn unauthorized(envelope: &Envelope, frame: &ClientFrame, now: Timestamp) -> Output {
         let words = "This connection showed no credential";
-        if let (ClientFrame::LaunchSession(launch), Some(request)) = (frame, &envelope.request_id) {
+        if let (Some(agent), Some(request)) = (launched(frame), &envelope.request_id) {
             let body = SessionLaunchFailed {
-                agent_type: Some(launch.agent_type.clone()),
+                agent_type: Some(agent.clone()),
                 reason: words.to_owned(),
                 error_code: "unauthorized".to_owned(),
             };
@@ -222,6 +230,19 @@ fn other(envelope: &Envelope, send: Option<MessageId>, wish: Wish) -> Result<Vec
     Ok(vec![Output::Session { session, wish, asked }])
 }
 
+fn ask(envelope: &Envelope, question: Question) -> Vec<Output> {
+    vec![Output::Ask { question, request: envelope.request_id.clone() }]
+}
+
+/// The agent that a frame wants to start.
+fn launched(frame: &ClientFrame) -> Option<&AgentType> {
+    if let ClientFrame::LaunchSession(launch) = frame {
+        return Some(&launch.agent_type);
+    }
+    let ClientFrame::ResumeSession(resume) = frame else { return None };
+    Some(&resume.agent_type)
+}
+
 fn name(field: &str, value: String) -> Result<String, Broken> {
     if value.is_empty() || value.len() > NAME_BYTES_MAX {
         return Err(format!("{field} must have 1 to {NAME_BYTES_MAX} bytes"));
@@ -241,6 +262,9 @@ fn feature_of(frame: &ClientFrame) -> Option<Feature> {
         | ClientFrame::QueueDiscard(_)
         | ClientFrame::QueueMove(_)
         | ClientFrame::QueueResume(_) => Some(Feature::Queue),
+        ClientFrame::CatalogRequest(_) => Some(Feature::Catalog),
+        ClientFrame::ResumeSession(_) | ClientFrame::ResumableList(_) => Some(Feature::Resume),
+        ClientFrame::ToolOutputRequest(_) => Some(Feature::ToolOutput),
         ClientFrame::ConnectionHello(_)
         | ClientFrame::Heartbeat(_)
         | ClientFrame::SendMessage(_)
