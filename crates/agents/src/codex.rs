@@ -3,8 +3,8 @@
 //! A session is a thread of Codex, a run is a turn. The program is started when it is needed and
 //! goes on with the thread that the notes name; while it starts, orders wait.
 //!
-//! Invariant: a message is told as delivered when Codex answered or showed it, under an id of
-//! ours that Codex keeps in its own record; what died unanswered is looked up there.
+//! Invariant: a message that begins a run is told as delivered when Codex shows it, for then it is
+//! in Codex's own record, under an id of ours; what died before is looked up there.
 //!
 //! Not here: where the program runs (`proxy`), how its lines are framed (`rpc`).
 
@@ -53,7 +53,7 @@ pub(crate) const KNOWN: Known = Known {
     display_name: "Codex",
     command: "codex",
     args: &[],
-    install: "npm install -g @openai/codex",
+    install: "Install it with: npm install -g @openai/codex",
 };
 /// Orders that wait for the program to start, and messages that wait for a run to end. What
 /// comes beyond is refused.
@@ -278,7 +278,7 @@ impl Codex {
             Why::Import => self.page_of_history(result, now),
             Why::ImportWhole => self.whole_history(result, now),
             Why::Start(sent) => self.start_answered(sent, result, now),
-            Why::Steer(sent) => self.steer_answered(sent, result.is_ok()),
+            Why::Steer(sent) => self.steer_answered(sent, result.is_ok(), now),
             Why::Interrupt => self.interrupt_answered(result, now),
             Why::Terminals(items) => self.terminals_listed(&items, result),
             Why::Settings(request, wish) => self.setting_answered(&request, wish, result),

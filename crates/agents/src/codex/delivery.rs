@@ -103,11 +103,10 @@ impl Codex {
         now: Timestamp,
     ) {
         match result {
+            // Codex has it, but would forget it if it were killed now.
             Ok(result) => {
-                self.confirm(&sent);
-                let run = self.turn.as_ref().map(|turn| turn.run.clone());
-                if let Some(run) = run {
-                    self.scribe.begin_run(run, Some(sent.id), now);
+                if let Some(turn) = &mut self.turn {
+                    turn.taken(sent);
                 }
                 if let Some(OfTurn { turn }) = read(&result) {
                     self.turn_named(&turn.id);
@@ -123,8 +122,18 @@ impl Codex {
         }
     }
 
-    pub(super) fn steer_answered(&mut self, mut sent: Sent, is_taken: bool) {
+    /// Codex shows that it works on what it took: by then it is in its record.
+    pub(super) fn turn_shown(&mut self, now: Timestamp) {
+        let Some(turn) = &mut self.turn else { return };
+        let Some(sent) = turn.take_unshown() else { return };
+        let run = turn.run.clone();
+        self.confirm(&sent);
+        self.scribe.begin_run(run, Some(sent.id), now);
+    }
+
+    pub(super) fn steer_answered(&mut self, mut sent: Sent, is_taken: bool, now: Timestamp) {
         if is_taken {
+            self.turn_shown(now);
             self.confirm(&sent);
             return;
         }

@@ -184,6 +184,9 @@ impl Codex {
         match method {
             "item/started" => {
                 let OfItem { item } = read(params)?;
+                if parent.is_none() {
+                    self.turn_shown(now);
+                }
                 self.item_started(&item, params, parent, now);
             }
             "item/completed" => {

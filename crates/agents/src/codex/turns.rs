@@ -10,6 +10,7 @@ use domain::session::runs::Outcome;
 use domain::{RequestId, RunId, Timestamp};
 use serde_json::{Value, json};
 
+use super::delivery::Sent;
 use super::frames::{self, Terminals, Tokens, TokensUsed, read};
 use super::{Codex, Why};
 use crate::Output;
@@ -24,6 +25,8 @@ pub(super) struct Turn {
     pub(super) run: RunId,
     /// As Codex names it; not known until it answered.
     id: Option<String>,
+    /// The message that began it, while Codex has taken it but not shown it.
+    unshown: Option<Sent>,
     /// The interrupts that wait for its end.
     interrupts: Vec<RequestId>,
     /// When it is ended with the program.
@@ -41,12 +44,23 @@ impl Turn {
         Self {
             run,
             id: None,
+            unshown: None,
             interrupts: vec![],
             stop_at: None,
             before: None,
             now: None,
             error: None,
         }
+    }
+
+    /// Codex took the message that begins it.
+    pub(super) fn taken(&mut self, sent: Sent) {
+        self.unshown = Some(sent);
+    }
+
+    /// The message that Codex took and did not show.
+    pub(super) fn take_unshown(&mut self) -> Option<Sent> {
+        self.unshown.take()
     }
 
     /// Its name, if it is known and nobody wants it to stop.
@@ -122,6 +136,7 @@ impl Codex {
 
     /// The turn is over, however.
     pub(super) fn end_turn(&mut self, outcome: Outcome, now: Timestamp) {
+        self.turn_shown(now);
         let Some(turn) = self.turn.take() else { return };
         self.watch.turn_ended();
         self.prompts.clear();
