@@ -258,6 +258,10 @@ impl Driver for Acp {
         all.into_iter().flatten().min()
     }
 
+    fn conversation(&self) -> Option<&str> {
+        self.notes.conversation.as_deref()
+    }
+
     fn is_at_rest(&self) -> bool {
         matches!(self.phase, Phase::Up)
             && self.turn.is_none()

@@ -149,6 +149,10 @@ impl Driver for Claude {
         due.into_iter().flatten().min()
     }
 
+    fn conversation(&self) -> Option<&str> {
+        self.notes.conversation.as_deref()
+    }
+
     fn is_at_rest(&self) -> bool {
         self.is_resting()
     }

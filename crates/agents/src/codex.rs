@@ -14,6 +14,7 @@ mod ending;
 mod frames;
 mod history;
 mod items;
+mod news;
 mod notes;
 mod observation;
 mod opening;
@@ -68,8 +69,7 @@ pub struct Codex {
     phase: Phase,
     /// As Codex names the conversation that is open.
     thread: String,
-    /// Whether that conversation was begun in this program and has no record yet.
-    is_fresh: bool,
+    record: Record,
     waiting: VecDeque<Todo>,
     /// Messages for after the run.
     held: VecDeque<Sent>,
@@ -90,6 +90,17 @@ enum Phase {
     Up,
     /// The session is over.
     Closed,
+}
+
+/// What Codex has written down of the thread before this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Record {
+    /// All that reached it.
+    Kept,
+    /// Nothing: nothing was said.
+    Empty,
+    /// Nothing any more, or not yet when it was killed.
+    Lost,
 }
 
 /// What waits for the program.
@@ -132,7 +143,7 @@ impl Codex {
             scribe: Scribe::default(),
             phase: Phase::Asleep,
             thread: String::new(),
-            is_fresh: false,
+            record: Record::Kept,
             waiting: VecDeque::new(),
             held: VecDeque::new(),
             turn: None,
@@ -267,12 +278,12 @@ impl Codex {
             Why::Import => self.page_of_history(result, now),
             Why::ImportWhole => self.whole_history(result, now),
             Why::Start(sent) => self.start_answered(sent, result, now),
-            Why::Steer(sent) => self.steer_answered(sent, result),
+            Why::Steer(sent) => self.steer_answered(sent, result.is_ok()),
             Why::Interrupt => self.interrupt_answered(result, now),
             Why::Terminals(items) => self.terminals_listed(&items, result),
             Why::Settings(request, wish) => self.setting_answered(&request, wish, result),
             Why::LookUp(search) => self.page_looked_up(search, result),
-            Why::LookUpWhole(search) => self.whole_looked_up(search, result),
+            Why::LookUpWhole(search) => self.whole_looked_up(&search, result),
             Why::Ignored => {}
         }
     }
@@ -321,6 +332,10 @@ impl Driver for Codex {
         };
         let turn = self.turn.as_ref().and_then(Turn::deadline);
         [opening, turn, self.scribe.deadline()].into_iter().flatten().min()
+    }
+
+    fn conversation(&self) -> Option<&str> {
+        self.notes.thread.as_deref()
     }
 
     fn is_at_rest(&self) -> bool {

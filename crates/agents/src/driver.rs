@@ -189,6 +189,11 @@ pub trait Driver: std::fmt::Debug + std::marker::Send {
     fn on_deadline(&mut self, now: Timestamp) -> Vec<Output>;
     /// When to call [`Driver::on_deadline`] next.
     fn deadline(&self) -> Option<Timestamp>;
+    /// As the agent names this conversation, once that is known; by it a conversation that is
+    /// open already is recognised when somebody wants to go on with it.
+    fn conversation(&self) -> Option<&str> {
+        None
+    }
     /// Whether a program runs, has nothing to do, and can be started again without loss.
     fn is_at_rest(&self) -> bool;
 }

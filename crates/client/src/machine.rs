@@ -39,6 +39,9 @@ impl Settings {
             "context",
             "modes",
             "session_rename",
+            "catalog",
+            "resume",
+            "tool_output",
         ];
         Self {
             client_name: client_name.to_owned(),

@@ -13,8 +13,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub use launches::{Launch, LaunchWish, Launches};
-pub use machines::{Machine, Machines, Offer};
+pub use launches::{Earlier, Launch, LaunchWish, Launches};
+pub use machines::{AgentOffer, Machine, Machines, Offer};
 pub use matching::{Claim, Named};
 
 use crate::content::Failure;
@@ -55,6 +55,13 @@ pub enum Command {
     },
     /// A proxy's socket is gone.
     Disconnected(ConnectionId),
+    /// A proxy has something else to offer: an agent was installed, or is gone.
+    Offered {
+        /// Through which socket.
+        connection: ConnectionId,
+        /// Everything that it has to offer now.
+        offer: Offer,
+    },
     /// The relay starts: whoever was connected is not.
     Restarted,
     /// A proxy names the sessions it has: the whole truth about its machine.
@@ -161,6 +168,9 @@ impl Fleet {
             }
             Command::Disconnected(connection) => {
                 machine(self.machines.disconnect(connection)).collect()
+            }
+            Command::Offered { connection, offer } => {
+                machine(self.machines.offer(connection, offer)?).collect()
             }
             Command::Restarted => machine(self.machines.disconnect_all()).collect(),
             Command::Named { connection, claim } => {

@@ -5,6 +5,7 @@
 //!
 //! Not here: files and the environment (`settings`), what the commands do (`commands`).
 
+mod agents;
 mod client;
 mod serve;
 
@@ -12,9 +13,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub(crate) use agents::Agents;
 pub(crate) use client::{
-    Answer, Attach, Close, Doctor, Interrupt, Launch, Pair, Reach, RoleWord, Run, Send, Sessions,
-    Tail, Token, TokenTask,
+    Answer, Attach, Close, Doctor, Interrupt, Launch, Pair, Reach, Resume, RoleWord, Run, Send,
+    Sessions, Tail, Token, TokenTask,
 };
 pub(crate) use serve::{Proxy, Relay, Serve, Up};
 
@@ -55,6 +57,7 @@ pub(crate) enum Command {
     Answer(Answer),
     Interrupt(Interrupt),
     Launch(Launch),
+    Resume(Resume),
     Close(Close),
     Bench(bench::Bench),
     Doctor(Doctor),

@@ -3,6 +3,7 @@
 //! Not here: their flags (`arguments`).
 
 mod attach;
+mod launch;
 mod pair;
 mod proxy;
 mod send;
@@ -37,7 +38,8 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Problem> {
         Command::Run(run) => attach::run(run).await,
         Command::Answer(answer) => steer::answer(answer).await,
         Command::Interrupt(interrupt) => steer::interrupt(interrupt).await,
-        Command::Launch(launch) => steer::launch(launch).await,
+        Command::Launch(launch) => launch::launch(launch).await,
+        Command::Resume(resume) => launch::resume(resume).await,
         Command::Close(close) => steer::close(close).await,
         Command::Bench(bench) => bench::run(&bench),
         Command::Doctor(doctor) => doctor::run(doctor).await,

@@ -2,8 +2,9 @@
 //!
 //! **Invariant**: it changes nothing.
 //!
-//! Not here: single looks (`disk`, `relay`).
+//! Not here: single looks (`agents`, `disk`, `relay`).
 
+mod agents;
 mod disk;
 mod relay;
 
@@ -59,6 +60,7 @@ pub(crate) async fn run(asked: arguments::Doctor) -> Result<ExitCode, Problem> {
     if asked.reach.relay.is_none() {
         let data = folders::data(asked.reach.data.data.as_deref())?;
         looks.extend(disk::look(&data));
+        looks.extend(agents::look(&asked.agents).await);
     }
     looks.extend(relay::look(&asked).await?);
     let well = looks.iter().all(|look| look.verdict != Verdict::Wrong);

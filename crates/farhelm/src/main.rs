@@ -69,6 +69,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Problem> {
         | Command::Answer(_)
         | Command::Interrupt(_)
         | Command::Launch(_)
+        | Command::Resume(_)
         | Command::Close(_)
         | Command::Bench(_)
         | Command::Doctor(_) => Talk::Quiet,

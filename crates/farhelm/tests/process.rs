@@ -2,6 +2,8 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "what a test stands on may fail it")]
 
+#[path = "process/machines.rs"]
+mod machines;
 #[path = "process/support.rs"]
 mod support;
 

@@ -35,6 +35,9 @@ pub struct Entry {
     pub launcher: Launcher,
     /// How a person gets it, where that is known.
     pub install: Option<String>,
+    /// What comes before `--version` to ask its program; `None` where that may mean something
+    /// else to it.
+    pub version_arguments: Option<Vec<String>>,
 }
 
 impl Entry {
@@ -63,7 +66,8 @@ impl Catalog {
             };
             let (display_name, install) =
                 (known.display_name.to_owned(), Some(known.install.to_owned()));
-            (known.name.into(), Entry { display_name, launcher, install })
+            let version_arguments = Some(vec![]);
+            (known.name.into(), Entry { display_name, launcher, install, version_arguments })
         });
         let mut catalog = Self { entries: known.collect() };
         for setting in named {
@@ -77,6 +81,7 @@ impl Catalog {
             display_name: setting.name.clone(),
             launcher: Launcher::default(),
             install: None,
+            version_arguments: None,
         });
         if !setting.command.is_empty() {
             entry.launcher.command.clone_from(&setting.command);
@@ -84,6 +89,9 @@ impl Catalog {
         let mut args = setting.args.clone();
         args.append(&mut entry.launcher.args);
         entry.launcher.args = args;
+        if let Some(before) = &mut entry.version_arguments {
+            before.splice(..0, setting.args.iter().cloned());
+        }
         entry.launcher.env.extend(setting.env.iter().cloned());
     }
 
@@ -92,10 +100,12 @@ impl Catalog {
         &self.entries
     }
 
-    /// Those whose programs are there.
-    pub fn present(&self) -> Vec<AgentType> {
-        let there = self.entries.iter().filter(|(_, entry)| entry.program().is_some());
-        there.map(|(name, _)| name.clone()).collect()
+    /// Asks an agent for its version, as if it were a known one.
+    #[cfg(test)]
+    pub(crate) fn ask_versions(&mut self, name: &AgentType) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.version_arguments = Some(vec![]);
+        }
     }
 
     /// Makes drivers for sessions of these agents.

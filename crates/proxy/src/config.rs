@@ -26,6 +26,27 @@ pub struct ProxyConfig {
     pub allowed_roots: Vec<String>,
     /// Agents besides the known ones, and changes to those.
     pub agents: Vec<AgentSetting>,
+    /// How much the agents may take.
+    pub guards: Guards,
+}
+
+/// How much the agents of a machine may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Guards {
+    /// Programs that run at once. At the bound the one that rested longest makes room; where
+    /// none rests, a further one is not started.
+    pub programs_max: usize,
+    /// A program that had nothing to do for so long is ended, and started again when needed.
+    pub idle_stop_ms: Option<u64>,
+    /// Memory of one program and all that it started. One that takes more is ended.
+    pub memory_bytes_max: Option<u64>,
+}
+
+/// No bound.
+impl Default for Guards {
+    fn default() -> Self {
+        Self { programs_max: usize::MAX, idle_stop_ms: None, memory_bytes_max: None }
+    }
 }
 
 /// Without the token: settings are logged.
@@ -39,6 +60,7 @@ impl fmt::Debug for ProxyConfig {
             .field("has_demo", &self.has_demo)
             .field("workspaces", &self.workspaces)
             .field("allowed_roots", &self.allowed_roots)
+            .field("guards", &self.guards)
             .finish_non_exhaustive()
     }
 }

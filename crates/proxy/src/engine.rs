@@ -12,23 +12,29 @@ mod launches;
 mod live;
 mod orders;
 mod outputs;
+mod preparing;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use agents::Order as AgentOrder;
 use bytes::Bytes;
 use domain::content::Failure;
+use domain::fleet::{AgentOffer, Offer};
 use domain::session::Report;
 use domain::{AgentType, LinkId, MachineLabel, RequestId, SessionId, Timestamp};
 use wire::native::proxy_frames;
+use wire::native::shapes::{Conversations, ResumableList};
 
+use crate::config::Guards;
 use crate::journal::{Attempt, Book, Means, Opened, Outgoing, Record, Step};
 use attachments::Fetching;
 use connection::Line;
 use launches::Starting;
 use live::Live;
+use preparing::Preparing;
 
 pub use attachments::{Fetch, FetchFault};
+pub use preparing::{Preparation, Prepared};
 
 /// Frames that may wait for the relay. At the bound the agents' clocks stand still.
 pub const OUTBOX_FRAMES_MAX: usize = 50_000;
@@ -50,12 +56,28 @@ pub struct Settings {
     pub agents: Vec<AgentType>,
     /// Agents that could be if they were installed, and how a person does that.
     pub missing: BTreeMap<AgentType, String>,
+    /// More about all of these, for people.
+    pub details: Vec<AgentOffer>,
     /// Folders that this machine is known for.
     pub workspaces: Vec<String>,
     /// Folders in which agents may be started; none means anywhere.
     pub allowed_roots: Vec<String>,
     /// Whether to keep one demo session.
     pub has_demo: bool,
+    /// How much the agents may take.
+    pub guards: Guards,
+}
+
+impl Settings {
+    /// Takes in which agents there are; the demo agent always is.
+    pub fn offer(&mut self, details: Vec<AgentOffer>) {
+        let installed = details.iter().filter(|it| it.is_installed).map(|it| it.agent.clone());
+        self.agents = std::iter::once(agents::demo::AGENT.into()).chain(installed).collect();
+        let missing = details.iter().filter(|it| !it.is_installed);
+        let missing = missing.map(|it| (it.agent.clone(), it.install.clone().unwrap_or_default()));
+        self.missing = missing.collect();
+        self.details = details;
+    }
 }
 
 /// Something to carry out.
@@ -71,8 +93,13 @@ pub enum Effect {
     Order(SessionId, AgentOrder),
     /// Get these files, then tell [`Engine::on_fetched`].
     Fetch(Fetch),
-    /// A session is over.
-    Stop(SessionId),
+    /// Look whether a session can be started, and make ready what it needs; then tell
+    /// [`Engine::on_prepared`].
+    Prepare(Preparation),
+    /// Look for conversations that agents keep; then tell [`Engine::on_listed`].
+    List(RequestId, ResumableList),
+    /// A session is over. Its working tree goes with it, if nothing is in it.
+    Stop(SessionId, Option<String>),
     /// The connection is of no use any more.
     Disconnect(&'static str),
     /// The relay complained.
@@ -88,6 +115,8 @@ pub struct Engine {
     ids: Ids,
     book: Book,
     live: BTreeMap<SessionId, Live>,
+    /// Launches whose folder and program are being looked at. A crash forgets them too.
+    preparing: BTreeMap<SessionId, Preparing>,
     /// Launches whose agent is not ready yet. A crash forgets them: the relay asks again.
     starting: BTreeMap<SessionId, Starting>,
     line: Line,
@@ -115,6 +144,7 @@ impl Engine {
             ids,
             book,
             live: BTreeMap::new(),
+            preparing: BTreeMap::new(),
             starting: BTreeMap::new(),
             line: Line::Down,
             pending: BTreeMap::new(),
@@ -155,6 +185,33 @@ impl Engine {
         self.book.outbox.len() >= OUTBOX_FRAMES_MAX || self.book.outbox_bytes >= OUTBOX_BYTES_MAX
     }
 
+    /// Which agents there are changed; the relay is told.
+    pub fn on_offer(&mut self, details: Vec<AgentOffer>) -> Vec<Effect> {
+        if self.settings.details != details {
+            self.settings.offer(details);
+            self.send_if_up(proxy_frames::encode_catalog(&self.offer()));
+        }
+        self.take()
+    }
+
+    /// What came of [`Effect::List`].
+    pub fn on_listed(
+        &mut self,
+        request: &RequestId,
+        listed: &Result<Conversations, Failure>,
+    ) -> Vec<Effect> {
+        self.send_if_up(proxy_frames::encode_conversations(request, listed));
+        self.take()
+    }
+
+    fn offer(&self) -> Offer {
+        Offer {
+            agents: Some(self.settings.agents.clone()),
+            workspaces: self.settings.workspaces.clone(),
+            details: self.settings.details.clone(),
+        }
+    }
+
     /// What the journal adds up to.
     pub fn book(&self) -> &Book {
         &self.book
@@ -174,6 +231,7 @@ impl Engine {
             model: None,
             mode: None,
             earlier: None,
+            worktree: None,
             launch: None,
         };
         let session = self.new_session();

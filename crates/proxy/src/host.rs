@@ -6,19 +6,24 @@
 //!
 //! Not here: clocks and sockets (`shell`).
 
+mod guard;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use agents::{Driver, File, Input as AgentInput, Order as AgentOrder, Output, Program};
 use bytes::Bytes;
 use domain::content::Failure;
-use domain::{SessionId, Timestamp};
+use domain::fleet::AgentOffer;
+use domain::{AgentType, RequestId, SessionId, Timestamp};
+use wire::native::shapes::{Conversations, ResumableList};
 
 use crate::Fault;
 use crate::disk::Disk;
-use crate::engine::{Effect, Engine, Fetch, FetchFault, Ids, Settings};
+use crate::engine::{Effect, Engine, Fetch, FetchFault, Ids, Preparation, Prepared, Settings};
 use crate::journal::{self, Attempt, Book, Opened};
 use crate::records::Records;
+use guard::Guard;
 
 /// A journal smaller than this is not worth shortening.
 const JOURNAL_BYTES_MIN: usize = 1 << 20;
@@ -38,6 +43,12 @@ pub enum Input {
     Fetched(Attempt, Result<Vec<File>, FetchFault>),
     /// Something happened to a session's program.
     Agent(SessionId, AgentInput),
+    /// What became of a [`Preparation`].
+    Prepared(SessionId, Result<Prepared, Failure>),
+    /// What agents there are.
+    Offer(Vec<AgentOffer>),
+    /// The conversations that were asked for.
+    Listed(RequestId, Result<Conversations, Failure>),
 }
 
 /// What to do now.
@@ -53,6 +64,10 @@ pub struct Turn {
     pub fetches: Vec<Fetch>,
     /// What to do with the agents' programs, in order.
     pub acts: Vec<(SessionId, Act)>,
+    /// Launches to look at, each answered by [`Input::Prepared`].
+    pub preparations: Vec<Preparation>,
+    /// Conversations to look for, answered by [`Input::Listed`].
+    pub lists: Vec<(RequestId, ResumableList)>,
 }
 
 /// Something to do with a session's program.
@@ -64,8 +79,9 @@ pub enum Act {
     Write(String),
     /// End it and all that it started. [`AgentInput::Ended`] follows.
     End,
-    /// The session is over: end it, and nothing is heard of it.
-    Forget,
+    /// The session is over: end it, and nothing is heard of it. Then this working tree is
+    /// removed, if nothing is in it.
+    Forget(Option<String>),
     /// Read a file. [`AgentInput::Read`] follows.
     Read(PathBuf),
 }
@@ -90,6 +106,9 @@ pub struct Host<D, R> {
     fetches: Vec<Fetch>,
     /// The time it last was: clocks can be set back.
     seen_at: Timestamp,
+    guard: Guard,
+    /// What follows from making room, for the end of the turn.
+    later: Vec<Effect>,
 }
 
 impl<D, R> std::fmt::Debug for Host<D, R> {
@@ -114,6 +133,7 @@ impl<D: Disk, R: Records> Host<D, R> {
     ) -> Result<Self, Fault> {
         let bytes = disk.read().map_err(|error| Fault::disk("reading the journal", error))?;
         let (read, torn_bytes) = journal::decode(&bytes);
+        let guard = Guard::new(settings.guards);
         let engine = Engine::new(settings, Book::replay(read), ids);
         let mut host = Self {
             engine,
@@ -127,6 +147,8 @@ impl<D: Disk, R: Records> Host<D, R> {
             torn_bytes,
             fetches: vec![],
             seen_at: now,
+            guard,
+            later: vec![],
         };
         host.shorten()?;
         let effects = host.engine.start(now);
@@ -145,7 +167,9 @@ impl<D: Disk, R: Records> Host<D, R> {
     ) -> Result<Turn, Fault> {
         let mut turn = Turn { fetches: std::mem::take(&mut self.fetches), ..Turn::default() };
         let mut effects = vec![];
-        for input in inputs {
+        let denied = self.guard.take_denied();
+        let denied = denied.into_iter().map(|(session, input)| Input::Agent(session, input));
+        for input in denied.chain(inputs) {
             match input {
                 Input::Connected => effects.extend(self.engine.on_connected(now)),
                 Input::Text(text) => effects.extend(self.engine.on_text(&text, now)),
@@ -155,14 +179,26 @@ impl<D: Disk, R: Records> Host<D, R> {
                 }
                 Input::Agent(session, input) => {
                     let Some(driver) = self.drivers.get_mut(&session) else { continue };
+                    if matches!(input, AgentInput::Ended(_)) {
+                        self.guard.ended(&session);
+                    }
                     let outputs = driver.on_input(input, now);
                     effects.extend(self.observe(&session, outputs, now)?);
+                }
+                Input::Prepared(session, outcome) => {
+                    effects.extend(self.engine.on_prepared(&session, outcome, now));
+                }
+                Input::Offer(details) => effects.extend(self.engine.on_offer(details)),
+                Input::Listed(request, listed) => {
+                    let listed = listed.map(|page| self.mark_open(page));
+                    effects.extend(self.engine.on_listed(&request, &listed));
                 }
             }
         }
         effects.extend(self.engine.on_tick(now));
         self.settle(effects, &mut turn, now)?;
         self.play(&mut turn, now)?;
+        self.let_rest(&mut turn, now)?;
         if self.journal_bytes > JOURNAL_BYTES_MIN
             && self.journal_bytes > self.shortened_bytes.saturating_mul(JOURNAL_GROWTH_MAX)
         {
@@ -176,7 +212,8 @@ impl<D: Disk, R: Records> Host<D, R> {
     pub fn deadline(&self) -> Option<Timestamp> {
         let drivers = self.drivers.values().filter_map(|driver| driver.deadline()).min();
         let drivers = drivers.filter(|_| !self.engine.is_congested());
-        [self.engine.deadline(), drivers].into_iter().flatten().min()
+        let guard = self.guard.deadline(self.seen_at);
+        [self.engine.deadline(), drivers, guard].into_iter().flatten().min()
     }
 
     /// Whether the relay has greeted.
@@ -242,10 +279,15 @@ impl<D: Disk, R: Records> Host<D, R> {
                     Effect::Order(session, order) => {
                         next.extend(self.order(&session, &order, now)?);
                     }
-                    Effect::Stop(session) => {
+                    Effect::Stop(session, worktree) => {
                         self.drivers.remove(&session);
-                        self.acts.push((session, Act::Forget));
+                        self.guard.ended(&session);
+                        self.acts.push((session, Act::Forget(worktree)));
                     }
+                    Effect::Prepare(preparation) => {
+                        next.extend(self.prepare(preparation, turn));
+                    }
+                    Effect::List(request, list) => turn.lists.push((request, list)),
                     Effect::Fetch(fetch) => turn.fetches.push(fetch),
                     Effect::Disconnect(reason) => turn.disconnect = Some(reason),
                     Effect::Complaint(failure) => turn.complaints.push(failure),
@@ -301,6 +343,7 @@ impl<D: Disk, R: Records> Host<D, R> {
     ) -> Result<Vec<Effect>, Fault> {
         let Some(driver) = self.drivers.get_mut(session) else { return Ok(vec![]) };
         let outputs = driver.on_order(order, now);
+        self.guard.asked(session);
         self.observe(session, outputs, now)
     }
 
@@ -319,7 +362,12 @@ impl<D: Disk, R: Records> Host<D, R> {
                     })?;
                     continue;
                 }
-                Output::Spawn(program) => Act::Spawn(program.clone()),
+                Output::Spawn(program) => {
+                    if !self.make_room(session, now)? {
+                        continue;
+                    }
+                    Act::Spawn(program.clone())
+                }
                 Output::Write(line) => Act::Write(line.clone()),
                 Output::End => Act::End,
                 Output::Read(path) => Act::Read(path.clone()),
@@ -332,6 +380,34 @@ impl<D: Disk, R: Records> Host<D, R> {
             self.acts.push((session.clone(), act));
         }
         Ok(self.engine.on_outputs(session, outputs, now))
+    }
+
+    /// A conversation that is open in a session already needs no other one.
+    fn prepare(&mut self, preparation: Preparation, turn: &mut Turn) -> Vec<Effect> {
+        let wanted = preparation.earlier.as_ref().filter(|earlier| !earlier.fork);
+        let open_in = wanted.and_then(|wanted| self.open_in(&preparation.agent, &wanted.id));
+        if let Some(open_in) = open_in {
+            return self.engine.on_open_already(&preparation.session, &open_in);
+        }
+        turn.preparations.push(preparation);
+        vec![]
+    }
+
+    /// The session in which a conversation is open.
+    fn open_in(&self, agent: &AgentType, conversation: &str) -> Option<SessionId> {
+        let sessions = &self.engine.book().sessions;
+        let mut of_agent = self.drivers.iter().filter(|(session, _)| {
+            sessions.get(*session).is_some_and(|opened| opened.agent == *agent)
+        });
+        let found = of_agent.find(|(_, driver)| driver.conversation() == Some(conversation));
+        found.map(|(session, _)| session.clone())
+    }
+
+    fn mark_open(&self, mut page: Conversations) -> Conversations {
+        for listed in &mut page.conversations {
+            listed.session_id = self.open_in(&listed.agent_type, &listed.conversation_id);
+        }
+        page
     }
 
     /// Writes the journal anew, as short as it can be.

@@ -9,18 +9,24 @@
 //!
 //! Not here: what is known of each agent (`agents`), frames (`wire`), numbering (`link`).
 
+mod aids;
 pub mod catalog;
 pub mod config;
+pub mod conversations;
 pub mod dial;
+pub mod discovery;
 pub mod disk;
 pub mod engine;
 mod fault;
 pub mod host;
 pub mod journal;
+pub mod preparation;
 mod processes;
 pub mod records;
 mod shell;
+pub mod worktrees;
 
+pub use catalog::AgentSetting;
 pub use config::ProxyConfig;
 pub use fault::Fault;
 pub use processes::{find, program_extensions};

@@ -7,8 +7,10 @@
 //!
 //! Not here: what lines mean (`agents`), how a tree is found and ended (`tree`).
 
+mod dialogue;
 mod find;
 mod lines;
+mod memory;
 mod serve;
 mod tree;
 
@@ -25,6 +27,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::host::Act;
+pub(crate) use dialogue::conversations as told_conversations;
 pub use find::{find, program_extensions};
 pub(crate) use tree::end_leftovers;
 
@@ -67,12 +70,19 @@ pub(crate) struct Processes {
     notes: PathBuf,
     running: BTreeMap<SessionId, Running>,
     lives: u64,
+    /// Bytes that one program and all that it started may take.
+    memory_bytes_max: Option<u64>,
     handle: Handle,
 }
 
 impl Processes {
-    pub(crate) fn new(heard: mpsc::Sender<Heard>, notes: PathBuf, handle: Handle) -> Self {
-        Self { heard, notes, running: BTreeMap::new(), lives: 0, handle }
+    pub(crate) fn new(
+        heard: mpsc::Sender<Heard>,
+        notes: PathBuf,
+        memory_bytes_max: Option<u64>,
+        handle: Handle,
+    ) -> Self {
+        Self { heard, notes, running: BTreeMap::new(), lives: 0, memory_bytes_max, handle }
     }
 
     /// Never waits.
@@ -85,9 +95,13 @@ impl Processes {
                     let _ = running.jobs.send(Job::End);
                 }
             }
-            Act::Forget => {
-                if let Some(running) = self.running.remove(session) {
+            Act::Forget(worktree) => {
+                let task = self.running.remove(session).map(|running| {
                     let _ = running.jobs.send(Job::End);
+                    running.task
+                });
+                if let Some(worktree) = worktree {
+                    self.tidy(task, worktree.into());
                 }
             }
             Act::Read(path) => self.read(session, path),
@@ -128,6 +142,7 @@ impl Processes {
             heard: self.heard.clone(),
             note: self.notes.join(format!("{session}.json")),
             unread_bytes: Arc::clone(&unread_bytes),
+            memory_bytes_max: self.memory_bytes_max,
         };
         let task = self.handle.spawn(async move {
             if let Some(before) = before {
@@ -137,6 +152,20 @@ impl Processes {
         });
         let running = Running { life: self.lives, jobs, unread_bytes, task };
         self.running.insert(session.clone(), running);
+    }
+
+    /// Removes a working tree when nobody works in it any more.
+    fn tidy(&mut self, task: Option<JoinHandle<()>>, worktree: PathBuf) {
+        self.handle.spawn(async move {
+            if let Some(task) = task {
+                let _ = task.await;
+            }
+            let place = worktree.display().to_string();
+            let tidy = move || crate::worktrees::tidy(&worktree);
+            if matches!(tokio::task::spawn_blocking(tidy).await, Ok(false)) {
+                tracing::info!(place, "a working tree stays: something in it is not committed");
+            }
+        });
     }
 
     fn write(&mut self, session: &SessionId, line: String) {

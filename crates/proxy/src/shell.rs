@@ -6,6 +6,7 @@
 //!
 //! Not here: what is said (`engine`), how the relay is reached (`dial`).
 
+mod asides;
 mod backoff;
 mod fetch;
 mod folder;

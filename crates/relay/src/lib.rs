@@ -13,6 +13,7 @@ pub mod hub;
 pub mod metrics;
 mod owner;
 pub mod ports;
+mod questions;
 mod relay;
 pub mod routes;
 mod tasks;

@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use domain::content::Failure;
 use domain::fleet::Launch;
 use domain::session::Order;
 use domain::{ConnectionId, SessionId};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, oneshot};
+use wire::native::shapes::{Conversations, ResumableList};
 
 /// Orders that may wait for one proxy's socket. One that is slower is closed: what it is owed is
 /// told again when it comes back.
@@ -21,6 +23,8 @@ pub enum Errand {
     Order(SessionId, Order),
     /// A launch.
     Launch(Box<Launch>),
+    /// The conversations that its agents keep are asked for.
+    Ask(ResumableList, oneshot::Sender<Result<Conversations, Failure>>),
     /// Everything of its journal up to here is committed.
     Ack(u64),
 }

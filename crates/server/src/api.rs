@@ -58,6 +58,7 @@ pub(crate) fn router(house: House) -> Router {
         .route("/v1/sessions/{id}", session)
         .route("/v1/sessions/{id}/history", get(sessions::history))
         .route("/v1/sessions/{id}/messages", post(sessions::send))
+        .route("/v1/sessions/{id}/tools/{call}/output", get(sessions::tool_output))
         .route("/v1/sessions/{id}/export", get(export::export))
         .route("/v1/uploads", upload)
         .route("/v1/uploads/{id}", get(uploads::get))

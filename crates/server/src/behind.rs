@@ -12,6 +12,7 @@ use domain::content::{Attachment, Failure};
 use domain::session::{Command, Recorded};
 use domain::{
     AttachmentId, ClientKey, ConnectionId, Principal, Role, Sequence, SessionId, Timestamp,
+    ToolCallId,
 };
 use relay::books::EventsAsked;
 use relay::gate::{self, ClientGate, Incoming, ProxyGate, Throttles, Transport as _, VisitorGate};
@@ -196,6 +197,18 @@ impl Inside for Behind {
 
     fn encode(&self, session: &SessionId, recorded: &Recorded) -> Option<Bytes> {
         native::encode_event(session, recorded, Form::Full)
+    }
+
+    fn encode_whole(&self, session: &SessionId, recorded: &Recorded) -> Option<Bytes> {
+        native::encode_whole(session, recorded)
+    }
+
+    fn tool_output<'a>(
+        &'a self,
+        session: &'a SessionId,
+        call: &'a ToolCallId,
+    ) -> Work<'a, Result<String, Denied>> {
+        Box::pin(self.relay.tool_output(session, call, None))
     }
 
     fn command<'a>(

@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use domain::session::{Command, Recorded};
-use domain::{ClientKey, Principal, Sequence, SessionId};
+use domain::{ClientKey, Principal, Sequence, SessionId, ToolCallId};
 use relay::EventPage;
 use wire::native::Denied;
 
@@ -31,6 +31,14 @@ pub trait Inside: Send + Sync + 'static {
     ) -> Work<'a, Result<EventPage, Denied>>;
     /// One event in the native dialect, full form; `None` for what that dialect does not tell.
     fn encode(&self, session: &SessionId, recorded: &Recorded) -> Option<Bytes>;
+    /// The same with tools' outputs whole, however long.
+    fn encode_whole(&self, session: &SessionId, recorded: &Recorded) -> Option<Bytes>;
+    /// What a tool printed, whole.
+    fn tool_output<'a>(
+        &'a self,
+        session: &'a SessionId,
+        call: &'a ToolCallId,
+    ) -> Work<'a, Result<String, Denied>>;
     /// Says something to a session and waits until it is committed.
     fn command<'a>(
         &'a self,

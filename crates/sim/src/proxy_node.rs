@@ -115,9 +115,11 @@ impl ProxyNode {
             version: "sim".to_owned(),
             agents: vec![demo::AGENT.into()],
             missing: BTreeMap::new(),
+            details: vec![],
             workspaces: vec![],
             allowed_roots: vec![],
             has_demo: true,
+            guards: proxy::config::Guards::default(),
         };
         let mut names = self.rng.fork();
         let machine = self.machine.clone();

@@ -29,6 +29,29 @@ const THREADS_MAX: usize = 64;
 /// Unknown messages that are shown, for each life of the program.
 const UNKNOWN_TOLD_MAX: u32 = 3;
 
+/// What the program says of itself that nobody needs.
+const PASSED_OVER: [&str; 17] = [
+    "init",
+    "status",
+    "hook_started",
+    "hook_progress",
+    "hook_response",
+    "task_progress",
+    "task_updated",
+    "session_state_changed",
+    "commands_changed",
+    "thinking_tokens",
+    "memory_recall",
+    "files_persisted",
+    "plugin_install",
+    "control_request_progress",
+    "elicitation_complete",
+    "post_turn_summary",
+    "turn_duration",
+];
+/// How the words begin that the model is told of a call that was cut off.
+const REJECTION: &str = "The user doesn't want to proceed with this tool use";
+
 /// What is known of the agent's work.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
@@ -37,6 +60,8 @@ pub(super) struct Watch {
     finished: VecDeque<MessageId>,
     calls: BTreeMap<String, Call>,
     denied: BTreeSet<String>,
+    /// Calls that wait for a person.
+    asking: BTreeSet<String>,
     plan: Plan,
     /// Money spent so far, as last told.
     cost_usd: Option<f64>,
@@ -195,8 +220,8 @@ impl Watch {
         if self.finished.len() > FINISHED_MAX {
             self.finished.pop_front();
         }
-        for call in thread.calls {
-            call_is(&call, ToolStatus::Running, scribe, now);
+        for call in thread.calls.iter().filter(|call| !self.asking.contains(*call)) {
+            call_is(call, ToolStatus::Running, scribe, now);
         }
     }
 
@@ -204,6 +229,19 @@ impl Watch {
         if self.threads.get(parent).is_some_and(|thread| !thread.is_streamed) {
             self.leave(parent, scribe, now);
         }
+    }
+
+    /// A call waits for a person.
+    pub(super) fn call_asks(&mut self, call: &str, scribe: &mut Scribe, now: Timestamp) {
+        if self.asking.len() < CALLS_MAX {
+            self.asking.insert(call.to_owned());
+        }
+        call_is(call, ToolStatus::Pending, scribe, now);
+    }
+
+    /// A call waits no longer.
+    pub(super) fn call_was_answered(&mut self, call: &str) {
+        self.asking.remove(call);
     }
 
     /// A person changed a call's input.
@@ -245,7 +283,9 @@ impl Watch {
             (false, true) => ToolStatus::Failed,
             (false, false) => ToolStatus::Completed,
         };
-        let output = Some(output(content, result)).filter(|text| !text.is_empty());
+        self.asking.remove(id);
+        let output = Some(output(content, result))
+            .filter(|text| !text.is_empty() && !text.starts_with(REJECTION));
         let diffs = if is_error { vec![] } else { tools::outcome(result) };
         let detail = Open::Open(ToolDetail { output, diffs, ..ToolDetail::default() });
         scribe.tool_update(ToolUpdate { id: id.into(), status, detail }, now);
@@ -274,6 +314,7 @@ impl Watch {
             self.calls.clear();
         }
         self.denied.clear();
+        self.asking.clear();
     }
 
     /// What a turn took. The agent counts its money over a whole conversation.
@@ -293,8 +334,8 @@ impl Watch {
         })
     }
 
-    /// Things to know, from the program itself.
-    pub(super) fn system(&mut self, frame: &System, scribe: &mut Scribe, now: Timestamp) {
+    /// Things to know, from the program itself. False for what is not known.
+    pub(super) fn system(&mut self, frame: &System, scribe: &mut Scribe, now: Timestamp) -> bool {
         match frame.subtype.as_str() {
             "compact_boundary" => scribe.notice("compaction", compaction(frame)),
             "api_retry" => scribe.notice("retry", retry(frame)),
@@ -324,8 +365,12 @@ impl Watch {
                     scribe.notice("agent", text);
                 }
             }
-            _ => {}
+            "permission_denied" => {
+                self.call_denied(frame.tool_use_id.as_deref().unwrap_or_default());
+            }
+            other => return PASSED_OVER.contains(&other),
         }
+        true
     }
 
     /// Allowances. The same again is not told again.

@@ -23,7 +23,7 @@ impl Codex {
             }
         };
         if matches!(self.phase, Phase::Starting(_)) {
-            self.opening_failed(failure, now);
+            self.not_up(failure, now);
         } else {
             self.died(&failure, now);
         }

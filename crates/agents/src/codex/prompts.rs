@@ -161,7 +161,6 @@ impl Question {
         let mut result = answer.result.clone();
         let filled = detail.and_then(|detail| detail.answers.as_deref());
         match (&self.blank, filled) {
-            (Blank::Nothing, _) => {}
             (Blank::Answers(questions), Some(filled)) if !answer.is_no() => {
                 let filled = parsed(filled)?;
                 result = json!({ "answers": questions::answers(questions, &filled) });
@@ -169,7 +168,7 @@ impl Question {
             (Blank::Content, Some(filled)) if !answer.is_no() => {
                 result["content"] = parsed(filled)?;
             }
-            (Blank::Answers(_) | Blank::Content, _) => {}
+            (Blank::Nothing | Blank::Answers(_) | Blank::Content, _) => {}
         }
         Ok(result)
     }

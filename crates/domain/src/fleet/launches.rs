@@ -40,6 +40,20 @@ pub struct LaunchWish {
     pub model: Option<ModelId>,
     /// In which permission mode.
     pub permission_mode: Option<String>,
+    /// Whether it gets a working tree of its own.
+    pub has_worktree: bool,
+    /// The agent's earlier conversation that it goes on with.
+    pub earlier: Option<Earlier>,
+}
+
+/// An earlier conversation of an agent's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Earlier {
+    /// As the agent names it.
+    pub id: String,
+    /// Whether to go on in a copy.
+    #[serde(default)]
+    pub fork: bool,
 }
 
 /// A launch on its way, or its result.
@@ -59,6 +73,12 @@ pub struct Launch {
     pub model: Option<ModelId>,
     /// In which permission mode.
     pub permission_mode: Option<String>,
+    /// Whether it gets a working tree of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_worktree: bool,
+    /// The agent's earlier conversation that it goes on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Earlier>,
     /// The machine it went to.
     pub machine: MachineLabel,
     /// The connection it went through.
@@ -161,6 +181,8 @@ impl Launches {
             window_title: wish.window_title,
             model: wish.model,
             permission_mode: wish.permission_mode,
+            has_worktree: wish.has_worktree,
+            earlier: wish.earlier,
             machine,
             via: via.clone(),
             launched_at: now,

@@ -21,6 +21,30 @@ pub struct Offer {
     /// Folders it knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workspaces: Vec<String>,
+    /// More about the agents, also those that it could start if they were installed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<AgentOffer>,
+}
+
+/// What a machine knows of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentOffer {
+    /// Which agent.
+    pub agent: AgentType,
+    /// What people call it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display_name: Option<String>,
+    /// Whether its program is there.
+    pub is_installed: bool,
+    /// As the program says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Whether a credential was seen, unused; `None` where that cannot be seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_logged_in: Option<bool>,
+    /// How a person gets it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub install: Option<String>,
 }
 
 /// A session as its machine named it.
@@ -55,6 +79,13 @@ pub enum Event {
     Disconnected {
         /// Which machine.
         machine: MachineLabel,
+    },
+    /// What it has to offer changed.
+    Offered {
+        /// Which machine.
+        machine: MachineLabel,
+        /// Everything that it has to offer now.
+        offer: Offer,
     },
     /// A session belongs to a machine.
     Registered {
@@ -105,6 +136,14 @@ impl Machines {
     pub fn disconnect_all(&self) -> Vec<Event> {
         let there = self.machines.iter().filter(|(_, machine)| machine.via.is_some());
         there.map(|(machine, _)| Event::Disconnected { machine: machine.clone() }).collect()
+    }
+
+    /// A proxy has something else to offer than before.
+    pub fn offer(&self, connection: &ConnectionId, offer: &Offer) -> Result<Vec<Event>, Refusal> {
+        let machine = self.of(connection).ok_or(Refusal::NotThisProxy)?;
+        let is_news = self.machines.get(machine).is_none_or(|known| known.offer != *offer);
+        let offered = Event::Offered { machine: machine.clone(), offer: offer.clone() };
+        Ok(is_news.then_some(offered).into_iter().collect())
     }
 
     /// A proxy names its sessions.
@@ -200,6 +239,11 @@ impl Machines {
                 if let Some(machine) = self.machines.get_mut(machine) {
                     machine.via = None;
                     machine.active_at = at;
+                }
+            }
+            Event::Offered { machine, offer } => {
+                if let Some(machine) = self.machines.get_mut(machine) {
+                    machine.offer = offer.clone();
                 }
             }
             Event::Registered { session, registered } => {

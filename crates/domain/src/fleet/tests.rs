@@ -6,8 +6,8 @@ mod matching;
 mod properties;
 
 use super::{
-    Claim, Command, Event, Fleet, LaunchWish, Named, Offer, Policy, Recorded, launches as facts,
-    machines as places,
+    Claim, Command, Earlier, Event, Fleet, LaunchWish, Named, Offer, Policy, Recorded,
+    launches as facts, machines as places,
 };
 use crate::content::Failure;
 use crate::session::status::{Health, Meta, Via};
@@ -117,6 +117,8 @@ fn wish(request: &str) -> LaunchWish {
         machine: None,
         model: None,
         permission_mode: None,
+        has_worktree: false,
+        earlier: None,
     }
 }
 
@@ -133,6 +135,9 @@ fn brief(event: &Event) -> String {
                 format!("{machine} came through {}", via.connection)
             }
             places::Event::Disconnected { machine } => format!("{machine} went"),
+            places::Event::Offered { machine, offer } => {
+                format!("{machine} offers {}", offer.agents.iter().flatten().count())
+            }
             places::Event::Registered { session, registered } => {
                 format!("{session} is on {}", registered.machine)
             }

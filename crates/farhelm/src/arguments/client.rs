@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::DataFolder;
+use super::{Agents, DataFolder};
 
 /// Which relay, and who asks.
 #[derive(Debug, Clone, Args)]
@@ -233,18 +233,54 @@ pub(crate) struct Interrupt {
     pub(crate) json: bool,
 }
 
-/// Start a session
+/// Start a session, or list what can be started
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  farhelm launch demo --workspace ~/src/project")]
+#[command(after_help = "Examples:\n  farhelm launch\n  farhelm launch claude --workspace \
+                        ~/src/project --worktree")]
 pub(crate) struct Launch {
-    /// Which agent
-    pub(crate) agent: String,
+    /// Which agent; without one, those that there are are listed
+    pub(crate) agent: Option<String>,
     /// In which folder of its machine
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<String>,
     /// On which machine
     #[arg(long, value_name = "LABEL")]
     pub(crate) machine: Option<String>,
+    /// With which model
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+    /// In which permission mode
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<String>,
+    /// In a git working tree of its own
+    #[arg(long)]
+    pub(crate) worktree: bool,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Go on with a conversation that an agent keeps, or list them
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  farhelm resume\n  farhelm resume --agent claude \
+                        0c1f5a6e-1f6b-4b3e-9a55-1f2e3d4c5b6a")]
+pub(crate) struct Resume {
+    /// The conversation as the list names it; without one, the newest are listed
+    pub(crate) conversation: Option<String>,
+    /// Of which agent
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// On which machine [default: the one that was active last]
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) machine: Option<String>,
+    /// Go on in a copy, and leave the conversation as it is
+    #[arg(long)]
+    pub(crate) fork: bool,
+    /// List at most so many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) limit: u32,
     #[command(flatten)]
     pub(crate) reach: Reach,
     /// Print JSON
@@ -274,6 +310,8 @@ pub(crate) struct Doctor {
     /// Where a relay would listen
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4780")]
     pub(crate) listen: std::net::SocketAddr,
+    #[command(flatten)]
+    pub(crate) agents: Agents,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::DataFolder;
+use super::agents::Agents;
 
 /// The relay, and a proxy for this machine, in one process
 #[derive(Debug, Args)]
@@ -62,6 +63,8 @@ pub(crate) struct Machine {
     /// Do not start the demo session
     #[arg(long)]
     pub(crate) no_demo: bool,
+    #[command(flatten)]
+    pub(crate) agents: Agents,
 }
 
 /// What a relay is told.

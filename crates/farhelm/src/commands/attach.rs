@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use self::typed::Typed;
-use super::steer::launched;
+use super::launch::launched;
 use super::{new_id, remote, send};
 use crate::arguments::{Attach, Run};
 use crate::connect::NativeDial;

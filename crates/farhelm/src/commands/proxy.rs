@@ -20,9 +20,10 @@ pub(super) async fn run(proxy: Proxy) -> Result<ExitCode, Problem> {
         tls_ca: proxy.tls_ca,
         machine: proxy.machine.machine,
         has_demo: !proxy.machine.no_demo,
-        workspaces: vec![],
-        allowed_roots: vec![],
-        agents: vec![],
+        workspaces: proxy.machine.agents.workspaces(),
+        allowed_roots: proxy.machine.agents.allowed_roots(),
+        guards: proxy.machine.agents.guards(),
+        agents: proxy.machine.agents.agents,
         data,
     };
     tracing::info!(relay = config.relay, "connecting");

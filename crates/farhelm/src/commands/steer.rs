@@ -1,23 +1,19 @@
-//! `farhelm answer`, `interrupt`, `launch` and `close`: one command, one answer.
+//! `farhelm answer`, `interrupt` and `close`: one command, one answer.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use client::{Happening, Heard, control};
 use serde_json::{Map, Value, json};
 
 use super::{new_id, remote};
-use crate::arguments::{Answer, Close, Interrupt, Launch, Reach};
+use crate::arguments::{Answer, Close, Interrupt, Reach};
 use crate::discovery::Finder;
 use crate::problem::Problem;
 use crate::{output, sessions};
 
 /// A relay and its machine answer sooner, or not at all. A launch may take half a minute itself.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-
-/// How long a launched session may take to be listed, and how often to look.
-const LISTED_WITHIN: Duration = Duration::from_secs(10);
-const LISTED_PAUSE: Duration = Duration::from_millis(10);
 
 /// Answers a permission question.
 pub(super) async fn answer(answer: Answer) -> Result<ExitCode, Problem> {
@@ -41,55 +37,6 @@ pub(super) async fn close(close: Close) -> Result<ExitCode, Problem> {
     print(close.json, &told, "closed; its history stays")
 }
 
-/// Starts a session.
-pub(super) async fn launch(launch: Launch) -> Result<ExitCode, Problem> {
-    let request = new_id("launch")?;
-    let mut frame = json!({ "type": "launch_session", "protocol_version": 1,
-        "request_id": request, "agent_type": launch.agent });
-    if let Some(workspace) = &launch.workspace {
-        frame["workspace_path"] = json!(workspace);
-    }
-    if let Some(machine) = &launch.machine {
-        frame["machine_label"] = json!(machine);
-    }
-    let finder = Finder::new(&launch.reach)?;
-    let told = launched(&finder, &request, &frame).await?;
-    if launch.json {
-        return print(true, &told, "");
-    }
-    output::line(told["session_id"].as_str().unwrap_or_default())?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Launches, and waits until the session can be used.
-pub(super) async fn launched(
-    finder: &Finder,
-    request: &str,
-    frame: &Value,
-) -> Result<Value, Problem> {
-    let told = exchange(finder.clone(), request, "", frame).await?;
-    let session = told["session_id"].as_str().unwrap_or_default();
-    until_listed(finder, session).await?;
-    Ok(told)
-}
-
-/// The relay may tell of a launch a moment before its session is in the list. Whoever prints its id
-/// promises that it can be used.
-async fn until_listed(finder: &Finder, session: &str) -> Result<(), Problem> {
-    let begun = Instant::now();
-    loop {
-        let listed = sessions::list(finder).await?;
-        if listed.iter().any(|it| it["session_id"] == *session) {
-            return Ok(());
-        }
-        if begun.elapsed() > LISTED_WITHIN {
-            let words = format!("session {session} was launched, but its machine does not show it");
-            return Err(Problem::new(words));
-        }
-        tokio::time::sleep(LISTED_PAUSE).await;
-    }
-}
-
 struct Order<'a> {
     session: &'a str,
     kind: &'a str,
@@ -109,7 +56,7 @@ impl Order<'_> {
 }
 
 /// Says it once the relay has said hello, and waits for the answer.
-async fn exchange(
+pub(super) async fn exchange(
     finder: Finder,
     request: &str,
     session: &str,
@@ -118,7 +65,7 @@ async fn exchange(
     // Reaching nobody is said at once rather than tried for a minute.
     sessions::list(&finder).await?;
     let mut remote = remote(finder)?;
-    let is_launch = frame["type"] == "launch_session";
+    let is_launch = frame["type"] == "launch_session" || frame["type"] == "resume_session";
     let mut is_said = false;
     let conversation = async {
         loop {
@@ -166,7 +113,7 @@ fn end(frame: &Value, request: &str, session: &str) -> Option<Result<Value, Prob
             let (message, code) = (&frame["error"]["message"], &frame["error_code"]);
             Err(Problem::new(format!("{} ({})", text(message), text(code))))
         }),
-        "session_launch_ack" if ours => Some(Ok(frame.clone())),
+        "session_launch_ack" | "catalog" | "resumable_sessions" if ours => Some(Ok(frame.clone())),
         "session_launch_failed" if ours => {
             let (reason, code) = (&frame["reason"], &frame["error_code"]);
             Some(Err(Problem::new(format!("{} ({})", text(reason), text(code)))))
@@ -183,7 +130,7 @@ fn end(frame: &Value, request: &str, session: &str) -> Option<Result<Value, Prob
     }
 }
 
-fn print(is_json: bool, told: &Value, words: &str) -> Result<ExitCode, Problem> {
+pub(super) fn print(is_json: bool, told: &Value, words: &str) -> Result<ExitCode, Problem> {
     if is_json {
         output::json(told)?;
     } else {

@@ -30,9 +30,10 @@ pub(super) async fn up(up: Up) -> Result<ExitCode, Problem> {
         machine: up.machine.machine,
         data: served.data.clone(),
         has_demo: !up.machine.no_demo,
-        workspaces: vec![],
-        allowed_roots: vec![],
-        agents: vec![],
+        workspaces: up.machine.agents.workspaces(),
+        allowed_roots: up.machine.agents.allowed_roots(),
+        guards: up.machine.agents.guards(),
+        agents: up.machine.agents.agents,
     };
     let live = served.relay.watch();
     let (leave, left) = oneshot::channel::<()>();

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use serde_json::Value;
 use toml::de::{DeTable, DeValue};
 
 use crate::problem::Problem;
@@ -56,7 +57,8 @@ impl File {
             } else {
                 word(value.get_ref()).map(|word| vec![word])
             };
-            let words = "the value must be a text, a number, true or false, or a list of these";
+            let words = "the value must be a text, a number, true or false, a list of these, or \
+                         tables where the flag takes JSON";
             entry.values = values.ok_or_else(|| file.problem(&entry, words))?;
             file.entries.push(entry);
         }
@@ -83,7 +85,29 @@ fn word(value: &DeValue<'_>) -> Option<String> {
         }
         DeValue::Float(number) => Some(number.as_str().to_owned()),
         DeValue::Boolean(truth) => Some(truth.to_string()),
-        DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
+        // What a flag takes as JSON.
+        DeValue::Table(_) => json(value).map(|json| json.to_string()),
+        DeValue::Datetime(_) | DeValue::Array(_) => None,
+    }
+}
+
+/// A table as a flag would get it.
+fn json(value: &DeValue<'_>) -> Option<Value> {
+    match value {
+        DeValue::String(text) => Some(Value::from(text.as_ref())),
+        DeValue::Integer(number) => {
+            i64::from_str_radix(number.as_str(), number.radix()).ok().map(Value::from)
+        }
+        DeValue::Float(number) => number.as_str().parse::<f64>().ok().map(Value::from),
+        DeValue::Boolean(truth) => Some(Value::from(*truth)),
+        DeValue::Array(items) => items.iter().map(|item| json(item.get_ref())).collect(),
+        DeValue::Table(table) => {
+            let fields = table.iter();
+            let fields = fields
+                .map(|(key, value)| Some((key.get_ref().to_string(), json(value.get_ref())?)));
+            fields.collect::<Option<serde_json::Map<_, _>>>().map(Value::Object)
+        }
+        DeValue::Datetime(_) => None,
     }
 }
 

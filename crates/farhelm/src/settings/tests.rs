@@ -39,6 +39,27 @@ fn the_file_is_below_the_flag_and_above_the_default() {
 }
 
 #[test]
+fn tables_of_the_file_are_agents() {
+    let text = "[[agents]]\nname = \"mine\"\ncommand = \"my-agent\"\nargs = [\"acp\"]\n\
+                env = { KEY = \"value\" }\n\n[[agents]]\nname = \"claude\"";
+
+    let agents = up(text, "farhelm up").machine.agents.agents;
+    let names: Vec<_> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    assert_eq!(names, ["mine", "claude"]);
+    assert_eq!(
+        (agents[0].command.as_str(), &agents[0].args[..]),
+        ("my-agent", &["acp".to_owned()][..])
+    );
+    assert_eq!(agents[0].env, [("KEY".to_owned(), "value".to_owned())]);
+}
+
+#[test]
+fn an_agent_without_a_name_is_blamed_on_the_file() {
+    let words = refused("no-demo = true\n[[agents]]\ncommand = \"m\"", "farhelm up");
+    assert!(words.starts_with("farhelm.toml:2: ") && words.contains("agents"), "{words}");
+}
+
+#[test]
 fn what_the_file_says_need_not_be_said_again() {
     let words = spoken("farhelm token create");
     assert!(matches!(parse(&File::default(), words.clone()), Err(Unusable::Clap(_))));

@@ -38,6 +38,9 @@ impl Place {
             }
         }
         command.env("HOME", self.folder.path()).env_remove("XDG_CONFIG_HOME");
+        // Agents of this machine are not the test's.
+        command.env("PATH", format!("{}:/usr/bin:/bin", self.path("bin").display()));
+        command.env_remove("CLAUDE_CONFIG_DIR").env_remove("CODEX_HOME");
         command.env("FARHELM_DATA", self.data()).args(words).stdin(Stdio::null());
         command
     }

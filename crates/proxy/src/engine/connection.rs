@@ -3,7 +3,7 @@
 //! After the relay's ack, in this order: the sessions, what waits in the outbox, the drafts, the
 //! configurations, and for each session what it still has. Then everything is live.
 
-use domain::fleet::{Named, Offer};
+use domain::fleet::Named;
 use domain::session::Report;
 use domain::session::status::{Health, Meta};
 use domain::{ConnectionId, SessionId, Timestamp};
@@ -51,10 +51,7 @@ impl Engine {
             machine: Some(self.settings.machine.clone()),
             features: FEATURES.map(str::to_owned).to_vec(),
             link: self.book.link.clone(),
-            offer: Offer {
-                agents: Some(self.settings.agents.clone()),
-                workspaces: self.settings.workspaces.clone(),
-            },
+            offer: self.offer(),
         };
         self.effects.push(Effect::Send(proxy_frames::hello(&hello)));
         self.take()
@@ -75,6 +72,9 @@ impl Engine {
             Ok(FromRelay::LinkAck(through)) => self.acked(through),
             Ok(FromRelay::Order(session, order)) => self.order(&session, *order, now),
             Ok(FromRelay::Launch(launch)) => self.launch(launch, now),
+            Ok(FromRelay::Resumable(request, list)) => {
+                self.effects.push(Effect::List(request, list));
+            }
             Ok(FromRelay::Error(failure)) => self.effects.push(Effect::Complaint(failure)),
             Ok(FromRelay::HeartbeatAck | FromRelay::Other(_)) => {}
             Err(Malformed::NotJson) => self.effects.push(Effect::Disconnect("not JSON")),

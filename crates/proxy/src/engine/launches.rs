@@ -9,18 +9,18 @@ use domain::session::status::Health;
 use domain::{AgentType, RequestId, SessionId, Timestamp};
 use wire::native::proxy_frames::{self, LaunchOrder};
 
-use super::{Effect, Engine, SESSIONS_MAX};
+use super::{Effect, Engine, Prepared, SESSIONS_MAX};
 use crate::journal::{Opened, Record};
 
 /// How long an agent may take to be ready: a little less than the relay waits.
-const READY_WITHIN_MS: u64 = 28_000;
+pub(super) const READY_WITHIN_MS: u64 = 28_000;
 /// What an agent may tell before it is ready. What is more is dropped: it is told again.
 const HELD_MAX: usize = 10_000;
 
 /// A launch whose agent is not ready yet.
 #[derive(Debug)]
 pub(super) struct Starting {
-    opened: Opened,
+    pub(super) opened: Opened,
     until: Timestamp,
     held: Vec<Output>,
 }
@@ -35,24 +35,47 @@ impl Engine {
         if self.starting.values().any(|starting| starting.opened.launch.as_ref() == request) {
             return;
         }
+        if self.is_preparing(&launch.request) {
+            return;
+        }
         if let Some(failure) = self.refuse_launch(&launch) {
             self.tell_launch_failed(&launch.request, &launch.agent, &failure);
             return;
         }
+        let session = self.new_session();
+        if launch.agent.as_str() == agents::demo::AGENT {
+            // Nothing of it works in its folder.
+            let workspace_path = launch.workspace_path.clone();
+            let prepared = Prepared { workspace_path, ..Prepared::default() };
+            self.launch_prepared(session, launch, prepared, now);
+        } else {
+            self.prepare(session, launch, now);
+        }
+    }
+
+    /// Everything is there that the session needs.
+    pub(super) fn launch_prepared(
+        &mut self,
+        session: SessionId,
+        launch: LaunchOrder,
+        prepared: Prepared,
+        now: Timestamp,
+    ) {
+        let details = self.settings.details.iter();
+        let known =
+            details.filter(|it| it.agent == launch.agent).find_map(|it| it.display_name.clone());
+        let name = launch.window_title.clone().or(known);
         let opened = Opened {
-            display_name: launch
-                .window_title
-                .clone()
-                .or_else(|| Some(title(launch.agent.as_str()))),
+            display_name: name.or_else(|| Some(title(launch.agent.as_str()))),
             agent: launch.agent,
-            workspace_path: launch.workspace_path,
+            workspace_path: prepared.workspace_path,
             window_title: launch.window_title,
             model: launch.model,
             mode: launch.permission_mode,
-            earlier: None,
+            earlier: prepared.earlier,
+            worktree: prepared.worktree,
             launch: Some(launch.request),
         };
-        let session = self.new_session();
         let until = now.plus_ms(READY_WITHIN_MS);
         let starting = Starting { opened: opened.clone(), until, held: vec![] };
         self.starting.insert(session.clone(), starting);
@@ -110,6 +133,7 @@ impl Engine {
     pub(super) fn give_up_launches(&mut self, now: Timestamp) {
         let late = self.starting.iter().filter(|(_, starting)| starting.until <= now);
         let late: Vec<_> = late.map(|(session, _)| session.clone()).collect();
+        self.give_up_preparing(now);
         for session in late {
             let words = "The agent was started but did not get ready in time";
             self.launch_failed(&session, &Failure::new("launch_timeout", words));
@@ -117,41 +141,59 @@ impl Engine {
     }
 
     pub(super) fn launch_due(&self) -> Option<Timestamp> {
-        self.starting.values().map(|starting| starting.until).min()
+        let starting = self.starting.values().map(|starting| starting.until);
+        starting.chain(self.preparing_until()).min()
     }
 
     fn launch_failed(&mut self, session: &SessionId, failure: &Failure) {
         let Some(starting) = self.starting.remove(session) else { return };
         self.live.remove(session);
-        self.effects.push(Effect::Stop(session.clone()));
+        self.effects.push(Effect::Stop(session.clone(), starting.opened.worktree));
         if let Some(request) = &starting.opened.launch {
             self.tell_launch_failed(request, &starting.opened.agent, failure);
         }
     }
 
-    fn tell_launch_failed(&mut self, request: &RequestId, agent: &AgentType, failure: &Failure) {
+    pub(super) fn tell_launch_failed(
+        &mut self,
+        request: &RequestId,
+        agent: &AgentType,
+        failure: &Failure,
+    ) {
         let number = self.book.outbox.next_number();
         let frame = proxy_frames::encode_launch_failed(request, agent, failure, Some(number));
         self.post(number, frame, None);
     }
 
-    fn tell_launched(&mut self, request: &RequestId, session: &SessionId, agent: &AgentType) {
+    pub(super) fn tell_launched(
+        &mut self,
+        request: &RequestId,
+        session: &SessionId,
+        agent: &AgentType,
+    ) {
         let number = self.book.outbox.next_number();
         let frame = proxy_frames::encode_launched(request, session, agent, Some(number));
         self.post(number, frame, None);
     }
 
+    /// What can be refused at once. Whether a program and a folder are there is looked at first.
     fn refuse_launch(&self, launch: &LaunchOrder) -> Option<Failure> {
-        if let Some(install) = self.settings.missing.get(&launch.agent) {
-            let words = format!("{} is not installed on this machine. {install}", launch.agent);
-            return Some(Failure::new("agent_not_open", words));
-        }
-        if !self.settings.agents.contains(&launch.agent) {
+        let is_known = self.settings.agents.contains(&launch.agent)
+            || self.settings.missing.contains_key(&launch.agent);
+        if !is_known {
             let words = format!("This machine has no driver for {}", launch.agent);
             return Some(Failure::new("launch_not_supported", words));
         }
-        if self.book.sessions.len() + self.starting.len() >= SESSIONS_MAX {
+        let sessions = self.book.sessions.len() + self.starting.len() + self.preparing.len();
+        if sessions >= SESSIONS_MAX {
             let words = format!("This machine has {SESSIONS_MAX} sessions already: close some");
+            return Some(Failure::new("launch_not_supported", words));
+        }
+        if launch.agent.as_str() != agents::demo::AGENT {
+            return None;
+        }
+        if launch.has_worktree || launch.earlier.is_some() {
+            let words = "The demo agent keeps no conversations and works in no folder";
             return Some(Failure::new("launch_not_supported", words));
         }
         let path = launch.workspace_path.as_deref()?;

@@ -90,8 +90,10 @@ impl Engine {
                 self.pending.retain(|(of, _), _| of != session);
                 self.fetches.retain(|attempt, _| attempt.session != *session);
                 self.live.remove(session);
+                let worktree = self.book.sessions.get(session);
+                let worktree = worktree.and_then(|opened| opened.worktree.clone());
                 self.report(session, report, None, Some(Means::Closed(session.clone())), now);
-                self.effects.push(Effect::Stop(session.clone()));
+                self.effects.push(Effect::Stop(session.clone(), worktree));
                 // A demo session that crashed makes room for the next. One that a person closed
                 // stays closed until the next start.
                 if *reason != CloseReason::UserRequested && self.stand_in() {

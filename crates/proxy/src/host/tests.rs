@@ -584,9 +584,11 @@ impl World {
             version: "test".to_owned(),
             agents: vec!["demo".into()],
             missing: BTreeMap::new(),
+            details: vec![],
             workspaces: vec![],
             allowed_roots: self.roots.clone(),
             has_demo: true,
+            guards: crate::config::Guards::default(),
         };
         let ids = Arc::clone(&self.ids);
         let ids = Box::new(move || format!("id-{}", ids.fetch_add(1, Ordering::Relaxed)));
@@ -724,6 +726,7 @@ fn an_attempt_whose_fate_nobody_knows_is_told_so() {
         model: None,
         mode: None,
         earlier: None,
+        worktree: None,
         launch: Some("l".into()),
     };
     for record in [
@@ -738,9 +741,11 @@ fn an_attempt_whose_fate_nobody_knows_is_told_so() {
         version: String::new(),
         agents: vec![],
         missing: BTreeMap::new(),
+        details: vec![],
         workspaces: vec![],
         allowed_roots: vec![],
         has_demo: false,
+        guards: crate::config::Guards::default(),
     };
     let mut engine = Engine::new(settings, book, Box::new(|| "link".to_owned()));
     let effects = engine.start(Timestamp(0));

@@ -51,6 +51,9 @@ pub struct Opened {
     /// The agent's earlier conversation that it goes on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Earlier>,
+    /// The working tree that was made for it, to be removed with it if nothing is in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<String>,
     /// The launch that it answers; `None` for the session that is there from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<RequestId>,

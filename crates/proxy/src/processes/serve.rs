@@ -1,6 +1,7 @@
 //! One program, from its start to the end of everything it started.
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +18,8 @@ use tokio::time::timeout;
 
 use super::lines::{Lines, Next};
 use super::tree::{self, SESSION_VARIABLE};
-use super::{Heard, Job, find};
+use super::{Heard, Job, find, memory};
+use crate::aids;
 
 /// Where the programs' own files are written, beside the notes of what runs.
 const FILES_FOLDER: &str = "agent-files";
@@ -52,6 +54,8 @@ pub(super) struct Life {
     /// Where it is noted that it runs.
     pub(super) note: PathBuf,
     pub(super) unread_bytes: Arc<AtomicUsize>,
+    /// Bytes that it and all that it started may take.
+    pub(super) memory_bytes_max: Option<u64>,
 }
 
 impl Life {
@@ -135,10 +139,18 @@ impl Life {
         }
         let (lines, to_write) = mpsc::unbounded_channel();
         let writing = child.stdin.take().map(|input| self.write(input, to_write));
+        let mut guarded = None;
+        let mut over = pin!(memory::over(process, self.memory_bytes_max));
         let status = loop {
             tokio::select! {
                 biased;
                 status = child.wait() => break status,
+                failure = &mut over => {
+                    guarded = Some(failure);
+                    // All of it at once: what it started may be what takes so much.
+                    tree::end_all_of(&self.session, process);
+                    break child.wait().await;
+                }
                 job = jobs.recv() => match job {
                     Some(Job::Line(line)) => {
                         let _ = lines.send(line);
@@ -159,6 +171,9 @@ impl Life {
         }
         tree::end_all_of(&self.session, process);
         tree::forget(&self.note);
+        if let Some(failure) = guarded {
+            return Ended::Guarded(failure);
+        }
         status.map_or_else(
             |error| Ended::NotStarted(Failure::new("internal", error.to_string())),
             how,
@@ -200,6 +215,7 @@ impl Life {
                     return;
                 }
                 let _ = input.flush().await;
+                aids::written(&line);
                 unread_bytes.fetch_sub(line.len(), Ordering::Relaxed);
             }
         })

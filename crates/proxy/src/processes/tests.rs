@@ -18,9 +18,13 @@ struct Bench {
 
 impl Bench {
     fn new(session: &str) -> Self {
+        Self::with_limit(session, None)
+    }
+
+    fn with_limit(session: &str, limit: Option<u64>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (told, heard) = mpsc::channel(HEARD_MAX);
-        let processes = Processes::new(told, folder.path().join("notes"), Handle::current());
+        let processes = Processes::new(told, folder.path().join("notes"), limit, Handle::current());
         // Unique on this machine, because trees are found by it.
         let session = format!("{session}-{}", std::process::id()).as_str().into();
         Self { processes, heard, folder, session }
@@ -173,5 +177,24 @@ async fn all_programs_end_with_the_proxy() {
     bench.run("echo $$; trap '' TERM; cat; sleep 300");
     let Input::Line(process) = bench.next().await else { panic!("a process") };
     bench.processes.end_all().await;
+    until_gone(&process).await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_tree_that_takes_too_much_memory_is_ended_whole_and_told_why() {
+    let mut bench = Bench::with_limit("hungry", Some(100 << 20));
+    // What eats is what it started.
+    let eat = "x=$(head -c 160000000 /dev/zero | tr '\\0' x); echo fat; sleep 300";
+    bench.run(&format!("echo $$; sh -c \"{}\"; sleep 300", eat.replace('$', "\\$")));
+    let Input::Line(process) = bench.next().await else { panic!("a process") };
+    let ended = loop {
+        match bench.next().await {
+            Input::Ended(ended) => break ended,
+            Input::Line(_) | Input::Complaint(_) | Input::Read { .. } => {}
+        }
+    };
+    let Ended::Guarded(failure) = ended else { panic!("{ended:?}") };
+    assert!(failure.message.contains("100 MiB"), "{}", failure.message);
     until_gone(&process).await;
 }

@@ -46,6 +46,13 @@ pub(super) fn ask_to_end(process: Option<u32>) {
     }
 }
 
+/// Ends a program's group at once.
+pub(super) fn end_group_of(process: Option<u32>) {
+    if let Some(process) = process {
+        system::end_group(process, true);
+    }
+}
+
 /// Ends a program's group and all that still names its session.
 pub(super) fn end_all_of(session: &SessionId, process: Option<u32>) {
     if let Some(process) = process {

@@ -163,6 +163,7 @@ fn config(relay: String, data: &Path) -> ProxyConfig {
         workspaces: vec![],
         allowed_roots: vec![],
         agents: vec![],
+        guards: crate::config::Guards::default(),
     }
 }
 

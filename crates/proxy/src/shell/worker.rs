@@ -1,5 +1,6 @@
 //! The thread that holds the host.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -10,8 +11,11 @@ use domain::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
+use super::asides::{Asides, FOUND_MAX};
 use super::folder::{self, Folder};
+use crate::aids::{self, Mortal};
 use crate::catalog::Catalog;
+use crate::discovery::Discovery;
 use crate::disk::FileDisk;
 use crate::engine::{Fetch, FetchFault, Ids, Settings};
 use crate::host::{Host, Input, Turn};
@@ -57,7 +61,9 @@ impl Worker {
         }
         let catalog = Arc::new(Catalog::new(&config.agents));
         let settings = settings(config, &catalog);
-        let host = Host::open(settings, journal, records, catalog.drivers(), ids()?, now())?;
+        let guards = settings.guards;
+        let (journal, drivers) = (Mortal(journal), aids::watched(catalog.drivers()));
+        let host = Host::open(settings, journal, records, drivers, ids()?, now())?;
         if host.torn_bytes() > 0 {
             tracing::warn!(
                 bytes = host.torn_bytes(),
@@ -67,10 +73,14 @@ impl Worker {
         let (tell, ended) = oneshot::channel();
         let handle = Handle::current();
         let (heard, said) = mpsc::channel(HEARD_MAX);
-        let processes = Processes::new(heard, running, handle.clone());
+        let processes = Processes::new(heard, running, guards.memory_bytes_max, handle.clone());
+        let (tell_found, found) = mpsc::channel(FOUND_MAX);
+        let mut asides = Asides::new(config, &catalog, tell_found, handle.clone());
+        asides.tidy(&config.data, host.sessions());
         let work = move || {
-            let mut work = Work { host, processes, outgoing: None, put_off: vec![] };
-            let outcome = work.go_on(inbox, said, &fetches, &greeted, &handle);
+            let mut work = Work { host, processes, asides, outgoing: None, put_off: vec![] };
+            let heard = Sources { inbox, said, found };
+            let outcome = work.go_on(heard, &fetches, &greeted, &handle);
             handle.block_on(work.processes.end_all());
             // Held until the host is gone.
             drop(lock);
@@ -94,9 +104,17 @@ impl Worker {
     }
 }
 
+/// Where things come from.
+struct Sources {
+    inbox: mpsc::Receiver<Event>,
+    said: mpsc::Receiver<Heard>,
+    found: mpsc::Receiver<Input>,
+}
+
 struct Work {
-    host: Host<FileDisk, FileRecords>,
+    host: Host<Mortal<FileDisk>, FileRecords>,
     processes: Processes,
+    asides: Asides,
     outgoing: Option<mpsc::Sender<Bytes>>,
     put_off: Vec<Input>,
 }
@@ -104,14 +122,15 @@ struct Work {
 impl Work {
     fn go_on(
         &mut self,
-        mut inbox: mpsc::Receiver<Event>,
-        mut said: mpsc::Receiver<Heard>,
+        mut sources: Sources,
         fetches: &mpsc::Sender<Fetch>,
         greeted: &AtomicBool,
         handle: &Handle,
     ) -> Result<(), Fault> {
+        let Sources { inbox, said, found } = &mut sources;
         let (mut events, mut heard) =
             (Vec::with_capacity(BATCH_MAX), Vec::with_capacity(BATCH_MAX));
+        let mut asides = vec![];
         // What the sessions want at their start does not wait for anybody.
         self.turn(vec![], fetches, handle)?;
         loop {
@@ -123,6 +142,7 @@ impl Work {
                 tokio::select! {
                     taken = inbox.recv_many(&mut events, BATCH_MAX) => taken == 0,
                     _ = said.recv_many(&mut heard, BATCH_MAX), if may_listen => false,
+                    _ = found.recv_many(&mut asides, BATCH_MAX) => false,
                     () = tokio::time::sleep(wait) => false,
                 }
             });
@@ -133,6 +153,7 @@ impl Work {
             for event in events.drain(..) {
                 inputs.push(self.input(event));
             }
+            inputs.append(&mut asides);
             let current = heard.drain(..).filter(|heard| self.processes.is_current(heard));
             inputs.extend(current.map(|heard| Input::Agent(heard.session, heard.input)));
             self.turn(inputs, fetches, handle)?;
@@ -161,8 +182,9 @@ impl Work {
         fetches: &mpsc::Sender<Fetch>,
         handle: &Handle,
     ) -> Result<(), Fault> {
-        let Turn { frames, disconnect, complaints, fetches: wanted, acts } =
-            self.host.handle(inputs, now())?;
+        let mut turn = self.host.handle(inputs, now())?;
+        self.put_off.extend(self.asides.begin(&mut turn));
+        let Turn { frames, disconnect, complaints, fetches: wanted, acts, .. } = turn;
         for failure in complaints {
             tracing::warn!(code = %failure.code, message = %failure.message, "the relay complained");
         }
@@ -192,25 +214,22 @@ impl Work {
     }
 }
 
-fn settings(config: &ProxyConfig, catalog: &Catalog) -> Settings {
-    let mut present = catalog.present();
-    let missing = catalog.entries().iter().filter(|(name, _)| !present.contains(name));
-    let missing = missing.map(|(name, entry)| {
-        let how = entry.install.as_deref().unwrap_or("Its program was not found");
-        (name.clone(), how.to_owned())
-    });
-    let missing = missing.collect();
-    present.insert(0, agents::demo::AGENT.into());
+fn settings(config: &ProxyConfig, catalog: &Arc<Catalog>) -> Settings {
     let label = config.machine.clone().unwrap_or_else(hostname);
-    Settings {
+    let mut settings = Settings {
         machine: label.into(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        agents: present,
-        missing,
+        agents: vec![],
+        missing: BTreeMap::new(),
+        details: vec![],
         workspaces: config.workspaces.clone(),
         allowed_roots: config.allowed_roots.clone(),
         has_demo: config.has_demo,
-    }
+        guards: config.guards,
+    };
+    // Versions are asked for later: nobody waits for them.
+    settings.offer(Discovery::new(Arc::clone(catalog)).glance());
+    settings
 }
 
 fn hostname() -> String {

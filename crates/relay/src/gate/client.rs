@@ -9,11 +9,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::session::{Command, Wish};
-use domain::{ClientKey, Principal, SessionId, fleet};
+use domain::{ClientKey, Principal, RequestId, SessionId, fleet};
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
-use wire::native::{Asked, ClientConnection, Denied, Limits, Output, PageOf, ReadJob, Welcome};
+use wire::native::{
+    Answer, Asked, ClientConnection, Denied, Limits, Output, PageOf, Question, ReadJob, Welcome,
+};
 
+use super::ahead::{self, Ahead};
 use super::room::Room;
 use super::throttle::ClientThrottle;
 use super::{Incoming, RoomTaken, Throttles, Transport, close};
@@ -46,8 +49,9 @@ pub struct ClientGate {
 enum Returned {
     Welcome(Box<Welcome>),
     Denied(Asked, Denied),
-    Page(ReadJob, Result<EventPage, Denied>),
+    Page(ReadJob, Result<EventPage, Denied>, Option<Ahead>),
     Drafts(SessionId, Option<Joined>),
+    Answer(Question, Option<RequestId>, Result<Answer, Denied>),
 }
 
 struct Gate {
@@ -59,6 +63,8 @@ struct Gate {
     room: Room,
     /// What the frame in hand takes of it.
     taken: RoomTaken,
+    /// The page that will be asked for next, in all likelihood.
+    ahead: Option<Ahead>,
     frames: Vec<Bytes>,
     /// Empty between uses; kept for its memory.
     outputs: Vec<Output>,
@@ -88,6 +94,7 @@ pub async fn serve_client<T: Transport>(
         live: None,
         room: Room::default(),
         taken: None,
+        ahead: None,
         frames: vec![],
         outputs: vec![],
         closing: None,
@@ -148,15 +155,19 @@ impl Gate {
         let outputs = match returned {
             Returned::Welcome(welcome) => self.machine.on_welcome(&welcome, now),
             Returned::Denied(asked, denied) => self.machine.on_denied(asked, denied, now),
-            Returned::Page(job, Ok(page)) => {
+            Returned::Page(job, Ok(page), ahead) => {
+                self.ahead = ahead;
                 let EventPage { events, head, first_kept, has_more } = page;
                 self.machine.on_page(job, PageOf { events, head, first_kept, has_more }, now)
             }
-            Returned::Page(job, Err(denied)) => self.machine.on_read_failed(job, denied, now),
+            Returned::Page(job, Err(denied), _) => self.machine.on_read_failed(job, denied, now),
             Returned::Drafts(session, Some(joined)) => {
                 self.machine.on_drafts(&session, joined.head, joined.drafts)
             }
             Returned::Drafts(_, None) => vec![],
+            Returned::Answer(question, request, answer) => {
+                self.machine.on_answer(&question, request, answer, now)
+            }
         };
         self.carry_out(outputs).await;
     }
@@ -209,6 +220,7 @@ impl Gate {
                 Output::Send(frame) => self.frames.push(frame),
                 other @ (Output::Session { .. }
                 | Output::Launch { .. }
+                | Output::Ask { .. }
                 | Output::Join
                 | Output::Read(_)
                 | Output::Drafts(_)
@@ -254,6 +266,7 @@ impl Gate {
                     self.wish(session, wish, asked).await;
                 }
                 Output::Launch { wish, asked } => self.launch(wish, asked),
+                Output::Ask { question, request } => self.ask(question, request),
                 Output::Read(job) => self.read(job),
                 Output::Drafts(session) => self.drafts(session),
                 Output::Card { session, request } => {
@@ -324,11 +337,20 @@ impl Gate {
         });
     }
 
-    fn read(&self, job: ReadJob) {
+    fn ask(&self, question: Question, request: Option<RequestId>) {
+        let Some(principal) = self.machine.principal().cloned() else { return };
         let (relay, returns) = (self.relay.clone(), self.returns.clone());
+        self.relay.ports().tasks.spawn("question", async move {
+            let answer = relay.answer(&principal, &question).await;
+            let _ = returns.send(Returned::Answer(question, request, answer));
+        });
+    }
+
+    fn read(&mut self, job: ReadJob) {
+        let (relay, returns, ahead) = (self.relay.clone(), self.returns.clone(), self.ahead.take());
         self.relay.ports().tasks.spawn("read", async move {
-            let page = relay.history(&job.session, job.after, job.upto, job.limit).await;
-            let _ = returns.send(Returned::Page(job, page));
+            let (page, ahead) = ahead::read(&relay, &job, ahead).await;
+            let _ = returns.send(Returned::Page(job, page, ahead));
         });
     }
 

@@ -5,12 +5,13 @@
 //!
 //! Not here: what frames mean (`wire::native`), which machine owns what (`fleet_owner`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use domain::content::Failure;
 use domain::fleet::{self, Launch};
 use domain::session::status::{DownReason, Health, Meta, Via};
 use domain::session::{Change, Command, Report, Word};
@@ -18,8 +19,9 @@ use domain::{
     ConnectionId, LinkId, LinkPosition, MachineLabel, Principal, Refusal, RequestId, SessionId,
 };
 use link::{Receiver, Taken};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Sleep;
+use wire::native::shapes::Conversations;
 use wire::native::{Denied, ProxyConnection, ProxyLimits, ProxyOutput};
 
 use super::room::Room;
@@ -30,6 +32,11 @@ use crate::owner::Reply;
 use crate::routes::{Errand, Kick};
 
 const CLOSE_INTERNAL: u16 = 1011;
+/// Questions that may wait for one machine's answer. More are answered `rate_limited`.
+const ASKED_MAX: usize = 64;
+
+/// What a machine answers when it is asked for its conversations.
+type Listed = Result<Conversations, Failure>;
 
 /// What a proxy's gate needs.
 #[derive(Clone)]
@@ -59,6 +66,9 @@ struct Gate {
     receiver: Receiver,
     /// Brought up through this connection.
     sessions: BTreeSet<SessionId>,
+    /// Who waits for an answer of this machine. Dropped with the connection, which tells them.
+    asked: BTreeMap<RequestId, oneshot::Sender<Listed>>,
+    questions: u64,
     returns: mpsc::UnboundedSender<Returned>,
     room: Room,
     /// What the frame in hand takes of it.
@@ -90,6 +100,8 @@ pub async fn serve_proxy<T: Transport>(
         link: None,
         receiver: Receiver::default(),
         sessions: BTreeSet::new(),
+        asked: BTreeMap::new(),
+        questions: 0,
         returns,
         room: Room::default(),
         taken: None,
@@ -120,9 +132,9 @@ pub async fn serve_proxy<T: Transport>(
                 gate.acknowledge();
             }
             Some(errand) = errands.recv() => {
-                gate.on_errand(&errand);
+                gate.on_errand(errand);
                 while let Ok(errand) = errands.try_recv() {
-                    gate.on_errand(&errand);
+                    gate.on_errand(errand);
                 }
             }
             incoming = transport.receive(), if !full => {
@@ -173,14 +185,38 @@ impl Gate {
         }
     }
 
-    fn on_errand(&mut self, errand: &Errand) {
+    fn on_errand(&mut self, errand: Errand) {
         let now = self.relay.ports().clock.now();
         let frame = match errand {
-            Errand::Order(session, order) => self.machine.on_order(session, order, now),
-            Errand::Launch(launch) => self.machine.on_launch(launch, now),
-            Errand::Ack(through) => self.machine.on_ack(*through, now),
+            Errand::Order(session, order) => self.machine.on_order(&session, &order, now),
+            Errand::Launch(launch) => self.machine.on_launch(&launch, now),
+            Errand::Ask(list, reply) => match self.ask(reply) {
+                Some(request) => self.machine.on_ask(&request, &list, now),
+                None => return,
+            },
+            Errand::Ack(through) => self.machine.on_ack(through, now),
         };
         self.frames.push(frame);
+    }
+
+    /// Names a question. A machine that does not know the word is not asked.
+    fn ask(&mut self, reply: oneshot::Sender<Listed>) -> Option<RequestId> {
+        if !self.machine.has_feature("resume") {
+            let words = "This machine's proxy cannot list the conversations of its agents";
+            let _ = reply.send(Err(Failure::new("control_not_supported", words)));
+            return None;
+        }
+        // Those whose askers have gone make room first.
+        self.asked.retain(|_, waiting| !waiting.is_closed());
+        if self.asked.len() >= ASKED_MAX {
+            let words = "This machine is asked too much at once; try again in a moment";
+            let _ = reply.send(Err(Failure::new("rate_limited", words)));
+            return None;
+        }
+        self.questions += 1;
+        let request = RequestId::from(format!("ask_{}", self.questions));
+        self.asked.insert(request.clone(), reply);
+        Some(request)
     }
 
     fn acknowledge(&mut self) {
@@ -236,6 +272,18 @@ impl Gate {
                         let failed = fleet::Command::LaunchFailed { connection, request, failure };
                         let answer = self.relay.fleet(failed).await;
                         self.settle(number, answer.as_ref().err());
+                    }
+                }
+                ProxyOutput::Offered { offer } => {
+                    let connection = self.connection.clone();
+                    let offered = fleet::Command::Offered { connection, offer };
+                    if let Err(denied) = self.relay.fleet(offered).await {
+                        tracing::debug!(by = %self.connection, ?denied, "an offer was refused");
+                    }
+                }
+                ProxyOutput::Conversations { request, listed } => {
+                    if let Some(reply) = self.asked.remove(&request) {
+                        let _ = reply.send(listed);
                     }
                 }
                 ProxyOutput::Done { number } => {

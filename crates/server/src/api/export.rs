@@ -119,7 +119,9 @@ impl Export {
         match self.format {
             Format::Markdown => piece.put_slice(markdown::of(event).as_bytes()),
             Format::Json => {
-                let Some(json) = self.house.inside.encode(&self.session, event) else { return };
+                let Some(json) = self.house.inside.encode_whole(&self.session, event) else {
+                    return;
+                };
                 if self.written > 0 {
                     piece.put_u8(b',');
                 }

@@ -106,6 +106,25 @@ pub(super) async fn history(
     Ok(raw_json(body.freeze()))
 }
 
+/// `GET /v1/sessions/{id}/tools/{tool_call_id}/output`: what a tool printed, whole.
+pub(super) async fn tool_output(
+    State(house): State<House>,
+    Extension(visitor): Extension<Visitor>,
+    Path((id, call)): Path<(String, String)>,
+) -> Result<Response, Problem> {
+    visitor.watcher()?;
+    let session = session(&id)?;
+    match house.inside.tool_output(&session, &call.as_str().into()).await {
+        Ok(output) => {
+            Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], output).into_response())
+        }
+        Err(Denied::Code(code, words)) => {
+            Err(Problem::new(StatusCode::NOT_FOUND, code.to_string(), words))
+        }
+        Err(denied) => Err(denied.into()),
+    }
+}
+
 /// `POST /v1/sessions/{id}/messages`: answered when the send is on disk.
 pub(super) async fn send(
     State(house): State<House>,

@@ -75,6 +75,22 @@ async fn history_comes_in_pages() {
     assert_eq!(told.error(), (400, "invalid_message".to_owned()));
 }
 
+// spec: native/tool_output.4
+#[tokio::test]
+async fn what_a_tool_printed_is_got_whole_and_as_plain_text() {
+    let door = Knocked::new().await;
+    let at = |call: &str| format!("/v1/sessions/demo-1/tools/{call}/output");
+
+    let got = door.get(&at("t%201"), &door.viewer).await;
+    assert_eq!((got.status, got.text()), (200, "printed <b>ä</b>".to_owned()));
+    assert_eq!(got.header("content-type"), Some("text/plain; charset=utf-8"));
+    assert_eq!(got.header("x-content-type-options"), Some("nosniff"));
+    let told = door.get(&at("other"), &door.viewer).await;
+    assert_eq!(told.error(), (404, "tool_output_unknown".to_owned()));
+    let told = door.get("/v1/sessions/nobody/tools/t/output", &door.viewer).await;
+    assert_eq!(told.error(), (404, "session_unknown".to_owned()));
+}
+
 #[tokio::test]
 async fn a_session_is_renamed_archived_and_erased() {
     let door = Knocked::new().await;
@@ -115,6 +131,30 @@ async fn a_conversation_is_exported_whole() {
     assert_eq!(told.error(), (400, "invalid_message".to_owned()));
     let told = door.get("/v1/sessions/nobody/export", &door.viewer).await;
     assert_eq!(told.error(), (404, "session_unknown".to_owned()));
+}
+
+#[tokio::test]
+async fn an_export_ends_where_the_session_was_when_it_began() {
+    const EVENTS: usize = 1_100;
+    let door = Knocked::new().await;
+    for number in 0..EVENTS {
+        let wish = domain::session::Wish::Rename(format!("t{number}"));
+        let who = door.auth.check(&door.operator.token, crate::clock::now()).unwrap();
+        let command = domain::session::Command::Person(who, wish);
+        crate::Inside::command(door.relay.as_ref(), &SESSION.into(), command).await.unwrap();
+    }
+    door.relay.state().grows = true;
+
+    let told = door.get("/v1/sessions/demo-1/export?format=json", &door.viewer).await.json();
+    let events = told["events"].as_array().unwrap();
+    let sequences: Vec<_> =
+        events.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(told["last_sequence"], json!(EVENTS));
+    assert_eq!(sequences, (1..=EVENTS as u64).collect::<Vec<_>>());
+    let told = door.get("/v1/sessions/demo-1/export?format=json", &door.viewer).await.json();
+    let later = told["last_sequence"].as_u64().unwrap();
+    assert!(later > EVENTS as u64, "it did not grow meanwhile");
+    assert_eq!(told["events"].as_array().unwrap().len() as u64, later);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
 use domain::session::{Command, Policy, Recorded, Session};
-use domain::{ClientKey, Refusal, Sequence, SessionId};
+use domain::{ClientKey, Refusal, Sequence, SessionId, ToolCallId};
 use relay::EventPage;
 use relay::gate::{Incoming, Transport as _, close};
 use serde_json::json;
@@ -26,6 +26,18 @@ pub(crate) struct State {
     pub(crate) openings: Vec<Opening>,
     pub(crate) sends_refused: bool,
     pub(crate) unreadable: bool,
+    /// One more event after each look at the history.
+    pub(crate) grows: bool,
+}
+
+impl State {
+    fn grow(&mut self) {
+        if let Some(last) = self.history.last().filter(|_| self.grows) {
+            let again = Recorded { sequence: last.sequence.next(), ..last.clone() };
+            self.session.apply(&again);
+            self.history.push(again);
+        }
+    }
 }
 
 impl SmallRelay {
@@ -74,18 +86,37 @@ impl Inside for SmallRelay {
         limit: usize,
     ) -> Work<'a, Result<EventPage, Denied>> {
         Box::pin(async move {
-            let state = self.known(session)?;
+            let mut state = self.known(session)?;
             let later = state.history.iter().filter(|event| event.sequence > after);
             let mut events: Vec<_> = later.cloned().collect();
             let has_more = events.len() > limit;
             events.truncate(limit);
             let (head, first_kept) = (state.session.head(), Sequence(1));
+            state.grow();
             Ok(EventPage { events, head, first_kept, has_more })
         })
     }
 
     fn encode(&self, _session: &SessionId, recorded: &Recorded) -> Option<Bytes> {
         Some(json!({ "sequence": recorded.sequence.0 }).to_string().into())
+    }
+
+    fn encode_whole(&self, session: &SessionId, recorded: &Recorded) -> Option<Bytes> {
+        self.encode(session, recorded)
+    }
+
+    fn tool_output<'a>(
+        &'a self,
+        session: &'a SessionId,
+        call: &'a ToolCallId,
+    ) -> Work<'a, Result<String, Denied>> {
+        Box::pin(async move {
+            self.known(session)?;
+            match call.as_str() {
+                "t 1" => Ok("printed <b>ä</b>".to_owned()),
+                _ => Err(Denied::Code("tool_output_unknown".into(), "No such call".to_owned())),
+            }
+        })
     }
 
     fn command<'a>(

@@ -12,16 +12,19 @@ mod controls;
 mod feeds;
 mod greeting;
 pub mod history;
+pub mod known;
 mod launches;
+mod questions;
 mod types;
+mod watching;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use domain::fleet::launches::Outcome;
 use domain::session::controls::Kind;
 use domain::{ConnectionId, MessageId, Principal, RequestId, SessionId, Timestamp};
 
-pub use types::{Asked, Output, Purpose, ReadJob, Welcome, session_json};
+pub use types::{Answer, Asked, Output, Purpose, Question, ReadJob, Welcome, session_json};
 
 pub use crate::port::{Denied, Limits, Listing, PageOf, Throttle};
 
@@ -29,6 +32,7 @@ use super::features::{Feature, Features};
 use super::frames::{ClientFrame, ConnectionError, RelayFrame, ResumeAt};
 use super::shapes::{Envelope, Malformed};
 use feeds::Feed;
+use watching::Watching;
 
 /// Control commands of one connection that wait for their answer. At the bound, more are
 /// answered `rate_limited`.
@@ -88,8 +92,7 @@ pub struct ClientConnection {
     requests: BTreeMap<(SessionId, RequestId), Waiting>,
     /// Launches that this client hears of, each with what it was last told.
     launches: BTreeMap<RequestId, Option<Outcome>>,
-    /// `None`: the passing events of all sessions.
-    watched: Option<BTreeSet<SessionId>>,
+    watching: Watching,
     counter: u64,
 }
 
@@ -115,7 +118,7 @@ impl ClientConnection {
             feeds: BTreeMap::new(),
             requests: BTreeMap::new(),
             launches: BTreeMap::new(),
-            watched: None,
+            watching: Watching::default(),
             counter: 0,
         }
     }
@@ -277,6 +280,10 @@ fn send_of(frame: &ClientFrame) -> Option<&MessageId> {
         | ClientFrame::Heartbeat(_)
         | ClientFrame::HistoryRequest(_)
         | ClientFrame::LaunchSession(_)
+        | ClientFrame::ResumeSession(_)
+        | ClientFrame::CatalogRequest(_)
+        | ClientFrame::ResumableList(_)
+        | ClientFrame::ToolOutputRequest(_)
         | ClientFrame::CloseSession(_)
         | ClientFrame::PermissionResponse(_)
         | ClientFrame::AgentInterrupt(_)

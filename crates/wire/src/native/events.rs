@@ -63,6 +63,32 @@ pub fn encode_event(session: &SessionId, recorded: &Recorded, form: Form) -> Opt
     }
 }
 
+/// The same at the end of what is there. Says whether there was a word for it.
+pub fn encode_event_into(
+    buffer: &mut Vec<u8>,
+    session: &SessionId,
+    recorded: &Recorded,
+    form: Form,
+) -> bool {
+    if let Event::Transcript(transcript::Event::Message(message)) = &recorded.event {
+        return hot::message_into(buffer, session, recorded, message, form);
+    }
+    let frame = encode_event(session, recorded, form);
+    buffer.extend_from_slice(frame.as_deref().unwrap_or_default());
+    frame.is_some()
+}
+
+/// The full form with outputs whole, however long: for a copy that is to keep.
+pub fn encode_whole(session: &SessionId, recorded: &Recorded) -> Option<Bytes> {
+    if let Event::Transcript(transcript::Event::ToolCall(call)) = &recorded.event {
+        return Some(write(session, recorded, "tool_call", &ToolCall::from(call)));
+    }
+    if let Event::Transcript(transcript::Event::ToolUpdate(update)) = &recorded.event {
+        return Some(write(session, recorded, "tool_update", &ToolUpdate::from(update)));
+    }
+    encode_event(session, recorded, Form::Full)
+}
+
 fn full(form: Form) -> Option<()> {
     (form == Form::Full).then_some(())
 }
@@ -233,10 +259,12 @@ fn of_transcript(
         // It is in the transcript already.
         transcript::Event::Echoed(_) => None,
         transcript::Event::ToolCall(call) => {
-            full(form).map(|()| write(session, recorded, "tool_call", &ToolCall::from(call)))
+            let body = || ToolCall::from(call).shortened();
+            full(form).map(|()| write(session, recorded, "tool_call", &body()))
         }
         transcript::Event::ToolUpdate(update) => {
-            full(form).map(|()| write(session, recorded, "tool_update", &ToolUpdate::from(update)))
+            let body = || ToolUpdate::from(update).shortened();
+            full(form).map(|()| write(session, recorded, "tool_update", &body()))
         }
         transcript::Event::Plan(plan) => {
             full(form).map(|()| write(session, recorded, "plan", &Plan::from(plan)))

@@ -54,6 +54,12 @@ features! {
     Context = "context",
     /// The agent's list of things to do.
     Plan = "plan",
+    /// Machines, their agents and folders.
+    Catalog = "catalog",
+    /// Conversations that agents keep themselves.
+    Resume = "resume",
+    /// The rest of a long output.
+    ToolOutput = "tool_output",
 }
 
 /// The features of one connection.

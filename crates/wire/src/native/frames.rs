@@ -5,6 +5,7 @@
 //!
 //! Not here: the frames of proxies (`proxy_frames`), what a frame leads to (`client_connection`).
 
+mod catalog;
 mod controls;
 mod hello;
 mod history;
@@ -13,9 +14,11 @@ mod prompts;
 mod queue;
 mod sends;
 mod sessions;
+mod tool_output;
 
 use bytes::Bytes;
 
+pub use catalog::{Catalog, MachineEntry, ResumableListRequest, ResumableSessions};
 pub(crate) use controls::command_word;
 pub use controls::{
     AgentControlResult, AgentSetEffort, AgentSetModel, AgentSetPermissionMode, ResultWord,
@@ -26,7 +29,8 @@ pub use hello::{
 };
 pub use history::{HistoryDelta, HistoryRequest, HistorySnapshot};
 pub use launches::{
-    LaunchSession, PendingLaunch, SessionLaunchAck, SessionLaunchFailed, SessionLaunching,
+    LaunchSession, PendingLaunch, ResumeSession, SessionLaunchAck, SessionLaunchFailed,
+    SessionLaunching,
 };
 pub use prompts::{PermissionPromptExpired, PermissionPromptResolved, PermissionResponse};
 pub use queue::{ChangeWord, QueueDiscard, QueueEdit, QueueMove, QueueUpdate};
@@ -35,9 +39,10 @@ pub use sends::{
     StatusWord,
 };
 pub use sessions::{
-    SessionArchived, SessionClosed, SessionDown, SessionRename, SessionRenamed, SessionSnapshot,
-    SessionStatus, SessionUp, Watch,
+    Others, SessionArchived, SessionClosed, SessionDown, SessionRename, SessionRenamed,
+    SessionSnapshot, SessionStatus, SessionUp, Watch,
 };
+pub use tool_output::{ToolOutput, ToolOutputRequest};
 
 use super::shapes::{
     AgentConfig, ContextUsage, Envelope, Malformed, MessageDelta, Notice, Plan, Prompt, RunEnded,
@@ -98,6 +103,10 @@ frames! {
         SendMessage(SendMessage) = "send_message",
         HistoryRequest(HistoryRequest) = "history_request",
         LaunchSession(LaunchSession) = "launch_session",
+        ResumeSession(ResumeSession) = "resume_session",
+        CatalogRequest(Empty) = "catalog_request",
+        ResumableList(ResumableListRequest) = "resumable_list",
+        ToolOutputRequest(ToolOutputRequest) = "tool_output_request",
         CloseSession(Empty) = "close_session",
         PermissionResponse(PermissionResponse) = "permission_response",
         AgentInterrupt(Empty) = "agent_interrupt",
@@ -137,6 +146,9 @@ frames! {
         SessionLaunching(SessionLaunching) = "session_launching",
         SessionLaunchAck(SessionLaunchAck) = "session_launch_ack",
         SessionLaunchFailed(SessionLaunchFailed) = "session_launch_failed",
+        Catalog(Catalog) = "catalog",
+        ResumableSessions(ResumableSessions) = "resumable_sessions",
+        ToolOutput(ToolOutput) = "tool_output",
         PermissionPrompt(Box<Prompt>) = "permission_prompt",
         PermissionPromptExpired(PermissionPromptExpired) = "permission_prompt_expired",
         PermissionPromptResolved(PermissionPromptResolved) = "permission_prompt_resolved",

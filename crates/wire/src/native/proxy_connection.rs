@@ -16,7 +16,7 @@ use domain::{
 };
 
 use super::proxy_frames::{self, Ack, FEATURES, Hello, Refused};
-use super::shapes::{Envelope, Malformed, VERSION};
+use super::shapes::{Conversations, Envelope, Malformed, ResumableList, VERSION};
 
 /// The peer went silent.
 pub const CLOSE_STALE: u16 = 4000;
@@ -111,6 +111,18 @@ pub enum ProxyOutput {
         /// Why.
         failure: Failure,
     },
+    /// What it has to offer changed.
+    Offered {
+        /// Everything that it has to offer now.
+        offer: Offer,
+    },
+    /// The answer to [`ProxyConnection::on_ask`].
+    Conversations {
+        /// Which question.
+        request: RequestId,
+        /// A page, or why there is none.
+        listed: Result<Conversations, Failure>,
+    },
     /// A numbered frame that leads to nothing: it counts as committed.
     Done {
         /// Its number.
@@ -194,6 +206,11 @@ impl ProxyConnection {
     /// The fleet owes this machine a launch.
     pub fn on_launch(&self, launch: &Launch, now: Timestamp) -> Bytes {
         proxy_frames::encode_launch(launch, now)
+    }
+
+    /// Somebody asks for the conversations that this machine's agents keep.
+    pub fn on_ask(&self, request: &RequestId, list: &ResumableList, now: Timestamp) -> Bytes {
+        proxy_frames::encode_resumable_list(request, list, now)
     }
 
     /// Everything up to this number is committed.
@@ -337,6 +354,11 @@ impl ProxyConnection {
             "session_launch_failed" => {
                 let (request, failure) = proxy_frames::read_launch_failed(&envelope, text)?;
                 ProxyOutput::LaunchFailed { number: self.number(text)?, request, failure }
+            }
+            "proxy_catalog" => ProxyOutput::Offered { offer: proxy_frames::read_catalog(text)? },
+            "resumable_sessions" => {
+                let (request, listed) = proxy_frames::read_conversations(&envelope, text)?;
+                ProxyOutput::Conversations { request, listed }
             }
             // An error is not answered with an error.
             "connection_error" => return Ok(vec![]),

@@ -3,6 +3,7 @@
 //! | direction | file |
 //! |---|---|
 //! | both | `greeting`: hello, ack, heartbeat, `link_ack`, errors |
+//! | both | `catalog`: what the machine has to offer, and to go on with |
 //! | proxy → relay | `reports`: about one session · `sessions`: about the machine |
 //! | relay → proxy | `orders` |
 //!
@@ -10,11 +11,15 @@
 //!
 //! Not here: the rules of a connection (`proxy_connection`), the proxy's journal (`proxy`).
 
+mod catalog;
 mod greeting;
 mod orders;
 mod reports;
 mod sessions;
 
+pub use catalog::{
+    encode_catalog, encode_conversations, encode_resumable_list, read_catalog, read_conversations,
+};
 pub use greeting::{Ack, Hello, Refused, ack, error, heartbeat, heartbeat_ack, hello, link_ack};
 pub use orders::{
     FromRelay, LaunchOrder, command_name, encode_launch, encode_order, read_from_relay,
@@ -31,8 +36,19 @@ use serde::{Deserialize, Serialize};
 use super::shapes::{Malformed, read_body};
 
 /// Features that a proxy can name and the relay speaks.
-pub const FEATURES: [&str; 9] =
-    ["link", "deltas", "tools", "runs", "queue", "prompt_detail", "modes", "context", "plan"];
+pub const FEATURES: [&str; 11] = [
+    "link",
+    "deltas",
+    "tools",
+    "runs",
+    "queue",
+    "prompt_detail",
+    "modes",
+    "context",
+    "plan",
+    "catalog",
+    "resume",
+];
 
 /// A body with its number in the proxy's journal.
 #[derive(Serialize)]

@@ -5,6 +5,7 @@
 //!
 //! Not here: the frames themselves, and what follows from one.
 
+mod catalog;
 mod config;
 mod delta;
 mod digest;
@@ -20,12 +21,14 @@ mod time;
 mod tools;
 mod words;
 
+pub use catalog::{AgentEntry, Conversation, Conversations, ResumableList};
 pub use config::AgentConfig;
 pub use delta::{MessageDelta, VoiceWord};
 pub use digest::{echo_digest, message_digest};
 pub use envelope::{Envelope, Malformed, VERSION, encode, read_body};
 pub use error::{ErrorBody, failure_of};
 pub use json::Json;
+pub(crate) use message::text_of;
 pub use message::{Attachment, AuthorWord, Message, Part, Sealed};
 pub use prompt::{AnswerDetail, Choice, EffectWord, Prompt};
 pub use runs::{
@@ -33,5 +36,8 @@ pub use runs::{
 };
 pub use session::{Activity, CloseReasonWord, DownReasonWord, HealthWord, Session};
 pub use time::Time;
-pub use tools::{Diff, Location, ToolCall, ToolKindWord, ToolStatusWord, ToolUpdate};
+pub use tools::{
+    Diff, Location, OUTPUT_SHOWN_BYTES_MAX, ToolCall, ToolKindWord, ToolStatusWord, ToolUpdate,
+    character_before,
+};
 pub(crate) use words::words;

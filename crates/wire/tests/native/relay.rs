@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::fleet::{self, Fleet, Offer};
+use domain::fleet::{self, AgentOffer, Fleet, Offer};
 use domain::session::status::{Health, Meta, Via};
 use domain::session::{Change, Command, Policy, Recorded, Report, Session, Word};
 use domain::{ConnectionId, Principal, Refusal, Role, Sequence, SessionId, Timestamp};
 use serde_json::Value;
+use wire::native::frames::{ResumableSessions, ToolOutput};
+use wire::native::shapes::{Conversation, Conversations};
 use wire::native::{
-    Cache, ClientConnection, Denied, Limits, Listing, Output, PageOf, Throttle, Welcome,
+    Answer, Cache, ClientConnection, Denied, Limits, Listing, Output, PageOf, Question, Throttle,
+    Welcome, known,
 };
 
 pub(crate) const START: Timestamp = Timestamp(1_773_915_330_000);
@@ -131,9 +134,28 @@ impl Relay {
         self.fleet(&fleet::Command::Connected { via, machine: "attic".into(), offer }).unwrap();
     }
 
+    /// The machine knows this agent, and this folder.
+    pub(crate) fn offers(&mut self, agent: &str, version: &str, folder: &str) {
+        let offer = Offer {
+            agents: Some(vec!["demo".into(), agent.into()]),
+            workspaces: vec![folder.to_owned()],
+            details: vec![AgentOffer {
+                agent: agent.into(),
+                display_name: None,
+                is_installed: true,
+                version: Some(version.to_owned()),
+                is_logged_in: Some(true),
+                install: None,
+            }],
+        };
+        let connection = self.machine_connection.clone();
+        self.fleet(&fleet::Command::Offered { connection, offer }).unwrap();
+    }
+
     pub(crate) fn session_up(&mut self, id: &str, agent: &str) {
         let via = Via { connection: self.machine_connection.clone(), link: Some("link".into()) };
-        let meta = Box::new(Meta::of_agent(agent.into()));
+        let meta = Meta { machine: Some("attic".into()), ..Meta::of_agent(agent.into()) };
+        let meta = Box::new(Meta { workspace_path: Some("/used".to_owned()), ..meta });
         let up = Change::Up { via, meta, health: Health::Healthy, activity: None };
         self.sessions.entry(id.into()).or_default();
         self.say(&id.into(), &Command::Relay(up)).unwrap();
@@ -165,6 +187,11 @@ impl Relay {
         let stream = self.sessions.get_mut(&id.into()).unwrap();
         stream.ledger.retain(|recorded| recorded.sequence.0 >= sequence);
         stream.kept_from = sequence;
+    }
+
+    /// The session is gone from the ledger; it may begin again from its first event.
+    pub(crate) fn erase(&mut self, id: &str) {
+        self.sessions.insert(id.into(), Stream::default());
     }
 
     pub(crate) fn lag(&mut self, name: &str) {
@@ -304,6 +331,10 @@ impl Relay {
                         Err(denied) => machine.on_read_failed(job, denied, now),
                     }
                 }
+                Output::Ask { question, request } => {
+                    let answer = self.answer(name, &question);
+                    self.clients[name].machine.on_answer(&question, request, answer, now)
+                }
                 Output::Drafts(_) => vec![],
                 Output::Card { session, request } => {
                     let listing = self.listings().into_iter().find(|listing| listing.id == session);
@@ -312,6 +343,43 @@ impl Relay {
                 }
             };
             self.carry_out(name, more);
+        }
+    }
+
+    fn answer(&self, name: &str, question: &Question) -> Result<Answer, Denied> {
+        match question {
+            Question::Catalog => Ok(Answer::Catalog(known::catalog(&self.fleet, &self.listings()))),
+            Question::Resumable(_)
+                if !self.clients[name].machine.principal().unwrap().may_steer() =>
+            {
+                Err(Denied::Refused(Refusal::Unauthorized))
+            }
+            Question::Resumable(asked) => Ok(Answer::Resumable(ResumableSessions {
+                machine_label: asked.machine_label.clone().unwrap_or_else(|| "attic".into()),
+                page: Conversations {
+                    conversations: vec![Conversation {
+                        agent_type: "claude".into(),
+                        conversation_id: "thread_1".to_owned(),
+                        title: Some("Kites".to_owned()),
+                        workspace_path: Some("/kite".to_owned()),
+                        updated_at: START.into(),
+                        session_id: None,
+                    }],
+                    next: None,
+                },
+            })),
+            Question::ToolOutput { session, asked } => {
+                let stream = self.sessions.get(session);
+                let stream = stream.ok_or(Denied::Refused(Refusal::SessionUnknown))?;
+                let told = stream.ledger.iter().rev();
+                let mut told =
+                    told.filter_map(|it| known::output_in(&it.event, &asked.tool_call_id));
+                let whole = told.next().ok_or_else(|| {
+                    Denied::Code("tool_output_unknown".into(), "Nothing is known of it".to_owned())
+                })?;
+                let call = asked.tool_call_id.clone();
+                Ok(Answer::ToolOutput(ToolOutput::stretch(call, whole, asked.offset, asked.limit)))
+            }
         }
     }
 

@@ -5,7 +5,7 @@
 //! expected, in order; a line `name< close 4000` expects the end.
 
 use domain::Content;
-use domain::content::{Author, Failure, Message, Part};
+use domain::content::{Author, Failure, Message, Part, ToolCall, ToolDetail, ToolKind, ToolStatus};
 use domain::session::config::AgentConfig;
 use domain::session::prompts::{Choice, Expiry, Prompt};
 use domain::session::runs::Outcome;
@@ -86,6 +86,7 @@ fn act(relay: &mut Relay, words: &str) {
     let subject = next();
     match verb {
         "machine" => relay.machine_up(),
+        "offers" => relay.offers(subject, next(), next()),
         "up" => relay.session_up(subject, next()),
         "down" => {
             let down = Change::Down { connection: None, reason: DownReason::ProxyDisconnected };
@@ -156,6 +157,14 @@ fn report_of<'a>(verb: &str, next: &mut impl FnMut() -> &'a str) -> Report {
             }),
             reason: None,
         },
+        "printed" => {
+            let (id, bytes) = (next().into(), next().parse().unwrap());
+            let output = Some("x".repeat(bytes));
+            let detail = Content::Open(ToolDetail { output, ..ToolDetail::default() });
+            let (status, run, parent) = (ToolStatus::Completed, None, None);
+            let (tool, kind) = ("bash".to_owned(), ToolKind::Execute);
+            Report::ToolCall(ToolCall { id, tool, kind, status, detail, run, parent })
+        }
         "run" => Report::RunStarted { run: next().into(), cause: None },
         "run-ended" => {
             Report::RunEnded { run: next().into(), outcome: Outcome::Interrupted, usage: None }

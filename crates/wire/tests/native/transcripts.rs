@@ -19,6 +19,14 @@ fn hello_is_answered_with_what_there_is() {
     run(transcript!("hello"));
 }
 
+// spec: native/catalog.1, native/catalog.2, native/resumable_list.1, native/resumable_list.2
+// spec: native/resume_session.1, native/tool_output.1, native/tool_output.2
+// spec: native/tool_output.3
+#[test]
+fn what_there_is_to_start_and_to_read_is_told_to_who_asks() {
+    run(transcript!("catalog"));
+}
+
 // spec: native/connection_hello.4, native/heartbeat.2, native/close_codes.1
 #[test]
 fn silence_ends_a_connection() {

@@ -310,6 +310,17 @@ fn what_was_never_said_to_a_thread_without_a_record_is_absent() {
 }
 
 #[test]
+fn what_was_said_to_a_thread_whose_record_is_lost_is_unknown() {
+    let notes = Bench::running().notes;
+    let mut bench = Bench::new(setup(&notes));
+    bench.order(&Order::LookUp { id: "m2".into(), attempt: Sequence(7) });
+    bench.greet();
+    bench.refuse("thread/resume", -32_600, "no rollout found for thread id t1");
+    bench.answer("thread/start", opened("t2"));
+    assert_eq!(looked_up(&mut bench), Some(Lookup::Unknown));
+}
+
+#[test]
 fn a_look_up_without_a_program_is_unknown() {
     let notes = Bench::running().notes;
     let mut bench = Bench::new(setup(&notes));

@@ -120,7 +120,22 @@ fn a_conversation_that_codex_lost_is_not_begun_again_in_silence() {
     let mut bench = Bench::new(setup(&notes));
     bench.deliver("m2", "hello", None);
     bench.greet();
+    bench.told();
     bench.refuse("thread/resume", -32_600, "no rollout found for thread id t1");
+    let reports = bench.reports();
+    let [Report::Notice(notice)] = reports.as_slice() else { panic!("{reports:?}") };
+    assert!(notice.text.contains("no record"), "{notice:?}");
+    bench.answer("thread/start", opened("t2"));
+    assert!(bench.asked("turn/start").is_some());
+}
+
+#[test]
+fn a_thread_that_cannot_be_opened_leaves_the_session_and_says_why() {
+    let notes = Bench::running().notes;
+    let mut bench = Bench::new(setup(&notes));
+    bench.deliver("m2", "hello", None);
+    bench.greet();
+    bench.refuse("thread/resume", -32_000, "the disk is full");
     let reports = bench.reports();
     assert_eq!(failed(&reports), [("m2".into(), "agent_not_open".to_owned())]);
     let is_degraded = |report: &Report| {

@@ -13,10 +13,14 @@ fn a_launch_is_recorded_with_its_wish_and_owed_to_its_machine() {
     let wish = LaunchWish {
         workspace_path: Some("/kite".to_owned()),
         window_title: Some("Kite".to_owned()),
+        has_worktree: true,
+        earlier: Some(Earlier { id: "thread".to_owned(), fork: true }),
         ..wish("l1")
     };
     assert_eq!(story.launch(&ada(), wish).unwrap(), ["launch l1 on attic"]);
     let owed = story.fleet.owed(&via("socket-1", Some("j")));
+    assert!(owed[0].has_worktree);
+    assert_eq!(owed[0].earlier, Some(Earlier { id: "thread".to_owned(), fork: true }));
     assert_eq!(owed[0].workspace_path.as_deref(), Some("/kite"));
     assert_eq!(owed[0].window_title.as_deref(), Some("Kite"));
 }

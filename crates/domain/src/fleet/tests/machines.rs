@@ -36,6 +36,20 @@ fn without_a_machine_a_launch_is_refused_at_once() {
     assert_eq!(story.launch(&ada(), wish("l1")), Err(Refusal::NoProxyConnected));
 }
 
+// spec: native/catalog.3
+#[test]
+fn an_agent_that_is_installed_later_is_offered_from_then_on() {
+    let mut story = two_machines();
+    let codex = LaunchWish { agent: "codex".into(), ..wish("l1") };
+    let offer = Offer { agents: Some(vec!["demo".into(), "codex".into()]), ..Offer::default() };
+    let offered =
+        |connection: &str| Command::Offered { connection: connection.into(), offer: offer.clone() };
+    assert_eq!(story.perform(&offered("socket-1")).unwrap(), ["attic offers 2"]);
+    assert_eq!(story.perform(&offered("socket-1")), Ok(vec![]), "nothing new");
+    assert_eq!(story.perform(&offered("nowhere")), Err(Refusal::NotThisProxy));
+    assert_eq!(choice(&story, &codex), "attic");
+}
+
 // spec: native/launch_session.7
 #[test]
 fn the_machine_that_is_named_gets_the_launch_or_nobody() {
@@ -117,7 +131,7 @@ fn choice(story: &Story, wish: &LaunchWish) -> String {
 fn offer(agents: &[&str], workspaces: &[&str]) -> Offer {
     let agents = agents.iter().map(|agent| AgentType::from(*agent)).collect();
     let workspaces = workspaces.iter().map(|path| (*path).to_owned()).collect();
-    Offer { agents: Some(agents), workspaces }
+    Offer { agents: Some(agents), workspaces, details: vec![] }
 }
 
 /// `attic` knows `/kite`; `cellar` came last. Both offer `demo`.

@@ -88,7 +88,7 @@ impl ClientConnection {
     }
 }
 
-fn failure_of(denied: &Denied) -> Failure {
+pub(super) fn failure_of(denied: &Denied) -> Failure {
     match denied {
         Denied::Refused(refusal) => {
             Failure::new(refusals::code(refusal).unwrap_or("internal"), refusal.to_string())

@@ -1,17 +1,16 @@
 //! What a client asks for, turned into what its shell is to do.
 
+use domain::fleet::LaunchWish;
 use domain::session::Wish;
 use domain::session::controls::Control;
-use domain::{Content, MessageId, RequestId, Sequence, SessionId, Timestamp};
+use domain::{AgentType, Content, MessageId, RequestId, Sequence, SessionId, Timestamp};
 
 use super::launches::launch_failed;
 use super::{
-    Asked, ClientConnection, Feature, LAUNCHES_TOLD_MAX, Output, Purpose, SESSIONS_NAMED_MAX,
-    error, send_of, too_fast,
+    Asked, ClientConnection, Feature, LAUNCHES_TOLD_MAX, Output, Purpose, Question, error, send_of,
+    too_fast,
 };
-use crate::native::frames::{
-    ClientFrame, LaunchSession, QueueEdit, SendMessage, SessionLaunchFailed, Watch,
-};
+use crate::native::frames::{ClientFrame, QueueEdit, SendMessage, SessionLaunchFailed};
 use crate::native::shapes::Envelope;
 
 /// Files that one send may name. More are `invalid_message`.
@@ -20,7 +19,7 @@ pub const ATTACHMENTS_MAX: usize = 64;
 pub const NAME_BYTES_MAX: usize = 512;
 
 /// A frame that is valid JSON of a known type and still breaks a rule, in words.
-type Broken = String;
+pub(super) type Broken = String;
 
 impl ClientConnection {
     /// A frame of a client that said hello.
@@ -57,12 +56,26 @@ impl ClientConnection {
             ClientFrame::SendMessage(send) => self.send(session(envelope)?, send, now),
             ClientFrame::HistoryRequest(asked) => {
                 let (session, request) = (session(envelope)?, envelope.request_id.clone());
+                self.look_at_from_elsewhere(&session);
                 Ok(match asked.after_sequence {
                     Some(after) => self.ask(&session, Purpose::Delta(request), after, now),
                     None => self.ask(&session, Purpose::Snapshot(request), Sequence(0), now),
                 })
             }
-            ClientFrame::LaunchSession(launch) => self.launch(envelope, launch, now),
+            ClientFrame::LaunchSession(launch) => {
+                let request = request(envelope)?;
+                Ok(self.launch(launch.into_model(request), now))
+            }
+            ClientFrame::ResumeSession(resume) => {
+                let request = request(envelope)?;
+                Ok(self.launch(resume.into_model(request), now))
+            }
+            ClientFrame::CatalogRequest(_) => Ok(ask(envelope, Question::Catalog)),
+            ClientFrame::ResumableList(asked) => Ok(ask(envelope, Question::Resumable(asked))),
+            ClientFrame::ToolOutputRequest(asked) => {
+                let session = session(envelope)?;
+                Ok(ask(envelope, Question::ToolOutput { session, asked }))
+            }
             ClientFrame::CloseSession(_) => {
                 request(envelope)?;
                 self.control(envelope, Control::Close, now)
@@ -93,18 +106,35 @@ impl ClientConnection {
                 let title = name("title", rename.title)?;
                 other(envelope, None, Wish::Rename(title))
             }
-            ClientFrame::Watch(watch) => self.watch(&watch),
-            ClientFrame::QueueEdit(edit) => self.edit(envelope, edit, now),
+            ClientFrame::Watch(watch) => self.watch(&watch, now),
+            ClientFrame::QueueEdit(edit) => {
+                let mut outputs = self.look_at(&session(envelope)?, now);
+                outputs.extend(self.edit(envelope, edit, now)?);
+                Ok(outputs)
+            }
             ClientFrame::QueueDiscard(discard) => {
                 let id = discard.client_message_id;
-                other(envelope, Some(id.clone()), Wish::DiscardQueued { id })
+                self.queue(envelope, Some(id.clone()), Wish::DiscardQueued { id }, now)
             }
             ClientFrame::QueueMove(shift) => {
                 let (id, to) = (shift.client_message_id, shift.position as usize);
-                other(envelope, Some(id.clone()), Wish::MoveQueued { id, to })
+                self.queue(envelope, Some(id.clone()), Wish::MoveQueued { id, to }, now)
             }
-            ClientFrame::QueueResume(_) => other(envelope, None, Wish::ResumeQueue),
+            ClientFrame::QueueResume(_) => self.queue(envelope, None, Wish::ResumeQueue, now),
         }
+    }
+
+    /// That it worked is told by events that only who looks at the session hears.
+    fn queue(
+        &mut self,
+        envelope: &Envelope,
+        id: Option<MessageId>,
+        wish: Wish,
+        now: Timestamp,
+    ) -> Result<Vec<Output>, Broken> {
+        let mut outputs = self.look_at(&session(envelope)?, now);
+        outputs.extend(other(envelope, id, wish)?);
+        Ok(outputs)
     }
 
     fn send(
@@ -129,23 +159,21 @@ impl ClientConnection {
         let by = self.principal.as_ref().map_or("", |principal| principal.name.as_str());
         let send = send.into_model(by);
         let asked = Asked::Send { session: session.clone(), id };
-        Ok(vec![Output::Session { session, wish: Wish::Send { send, earlier: None }, asked }])
+        let mut outputs = self.look_at(&session, now);
+        let wish = Wish::Send { send, earlier: None };
+        outputs.push(Output::Session { session, wish, asked });
+        Ok(outputs)
     }
 
-    fn launch(
-        &mut self,
-        envelope: &Envelope,
-        launch: LaunchSession,
-        now: Timestamp,
-    ) -> Result<Vec<Output>, Broken> {
-        let request = request(envelope)?;
+    fn launch(&mut self, wish: LaunchWish, now: Timestamp) -> Vec<Output> {
+        let request = wish.request.clone();
         let known = self.launches.contains_key(&request);
         if !known && self.launches.len() >= LAUNCHES_TOLD_MAX {
-            return Ok(vec![too_fast(Some(request), None, now)]);
+            return vec![too_fast(Some(request), None, now)];
         }
         self.launches.entry(request.clone()).or_insert(None);
-        let asked = Asked::Launch { request: request.clone(), agent: launch.agent_type.clone() };
-        Ok(vec![Output::Launch { wish: launch.into_model(request), asked }])
+        let asked = Asked::Launch { request, agent: wish.agent.clone() };
+        vec![Output::Launch { wish, asked }]
     }
 
     fn edit(
@@ -172,26 +200,12 @@ impl ClientConnection {
         other(envelope, Some(id.clone()), Wish::EditQueued { id, text })
     }
 
-    fn watch(&mut self, watch: &Watch) -> Result<Vec<Output>, Broken> {
-        if watch.sessions.len() > SESSIONS_NAMED_MAX {
-            return Err(format!("watch takes at most {SESSIONS_NAMED_MAX} sessions"));
-        }
-        let parse = |raw: &String| SessionId::parse(raw).ok_or("watch names what is no session id");
-        let named = watch.sessions.iter().map(parse).collect::<Result<_, _>>()?;
-        let before = self.watched.replace(named);
-        let was_heard = |id: &SessionId| before.as_ref().is_none_or(|set| set.contains(id));
-        let watched = self.watched.iter().flatten();
-        let fresh = watched.filter(|id| self.feeds.contains_key(*id) && !was_heard(id));
-        let fresh = fresh.filter(|id| self.hears_passing(id));
-        Ok(fresh.map(|id| Output::Drafts(id.clone())).collect())
-    }
-
     /// Nobody said who this is.
     fn unauthorized(envelope: &Envelope, frame: &ClientFrame, now: Timestamp) -> Output {
         let words = "This connection showed no credential";
-        if let (ClientFrame::LaunchSession(launch), Some(request)) = (frame, &envelope.request_id) {
+        if let (Some(agent), Some(request)) = (launched(frame), &envelope.request_id) {
             let body = SessionLaunchFailed {
-                agent_type: Some(launch.agent_type.clone()),
+                agent_type: Some(agent.clone()),
                 reason: words.to_owned(),
                 error_code: "unauthorized".to_owned(),
             };
@@ -216,6 +230,19 @@ fn other(envelope: &Envelope, send: Option<MessageId>, wish: Wish) -> Result<Vec
     Ok(vec![Output::Session { session, wish, asked }])
 }
 
+fn ask(envelope: &Envelope, question: Question) -> Vec<Output> {
+    vec![Output::Ask { question, request: envelope.request_id.clone() }]
+}
+
+/// The agent that a frame wants to start.
+fn launched(frame: &ClientFrame) -> Option<&AgentType> {
+    if let ClientFrame::LaunchSession(launch) = frame {
+        return Some(&launch.agent_type);
+    }
+    let ClientFrame::ResumeSession(resume) = frame else { return None };
+    Some(&resume.agent_type)
+}
+
 fn name(field: &str, value: String) -> Result<String, Broken> {
     if value.is_empty() || value.len() > NAME_BYTES_MAX {
         return Err(format!("{field} must have 1 to {NAME_BYTES_MAX} bytes"));
@@ -235,6 +262,9 @@ fn feature_of(frame: &ClientFrame) -> Option<Feature> {
         | ClientFrame::QueueDiscard(_)
         | ClientFrame::QueueMove(_)
         | ClientFrame::QueueResume(_) => Some(Feature::Queue),
+        ClientFrame::CatalogRequest(_) => Some(Feature::Catalog),
+        ClientFrame::ResumeSession(_) | ClientFrame::ResumableList(_) => Some(Feature::Resume),
+        ClientFrame::ToolOutputRequest(_) => Some(Feature::ToolOutput),
         ClientFrame::ConnectionHello(_)
         | ClientFrame::Heartbeat(_)
         | ClientFrame::SendMessage(_)

@@ -6,6 +6,9 @@ use domain::session::Wish;
 use domain::session::controls::Kind;
 use domain::{AgentType, MessageId, RequestId, Sequence, SessionId};
 
+use crate::native::frames::{
+    Catalog, ResumableListRequest, ResumableSessions, ToolOutput, ToolOutputRequest,
+};
 use crate::native::shapes::Session;
 use crate::port::Listing;
 
@@ -31,6 +34,13 @@ pub enum Output {
         /// Comes back with a refusal.
         asked: Asked,
     },
+    /// Find this out, then answer with `on_answer`.
+    Ask {
+        /// What.
+        question: Question,
+        /// Comes back with the answer.
+        request: Option<RequestId>,
+    },
     /// Watch all live events from here on, then answer with `on_welcome`. Asked for again when
     /// live events were missed.
     Join,
@@ -52,6 +62,33 @@ pub enum Output {
         /// A few words for the other end's log.
         reason: &'static str,
     },
+}
+
+/// Something that a client wants to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    /// All machines and what they have.
+    Catalog,
+    /// Conversations that a machine's agents keep themselves.
+    Resumable(ResumableListRequest),
+    /// What a tool printed.
+    ToolOutput {
+        /// In which session.
+        session: SessionId,
+        /// What of it.
+        asked: ToolOutputRequest,
+    },
+}
+
+/// The answer to a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// To [`Question::Catalog`].
+    Catalog(Catalog),
+    /// To [`Question::Resumable`].
+    Resumable(ResumableSessions),
+    /// To [`Question::ToolOutput`].
+    ToolOutput(ToolOutput),
 }
 
 /// A page of the ledger to read.

@@ -1,6 +1,6 @@
 //! Starting sessions.
 
-use domain::fleet::{Launch, LaunchWish};
+use domain::fleet::{Earlier, Launch, LaunchWish};
 use domain::{AgentType, MachineLabel, ModelId, RequestId};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,9 @@ pub struct LaunchSession {
     /// Extension: in which permission mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
+    /// Extension: whether it gets a git working tree of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<bool>,
 }
 
 impl LaunchSession {
@@ -40,6 +43,52 @@ impl LaunchSession {
             machine: self.machine_label,
             model: self.model_id,
             permission_mode: self.permission_mode,
+            has_worktree: self.worktree == Some(true),
+            earlier: None,
+        }
+    }
+}
+
+/// A person wants to go on with a conversation that an agent keeps (feature `resume`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResumeSession {
+    /// Which agent.
+    #[serde(deserialize_with = "id::required")]
+    pub agent_type: AgentType,
+    /// As the agent names the conversation.
+    #[serde(deserialize_with = "id::required")]
+    pub conversation_id: String,
+    /// On which machine.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    pub machine_label: Option<MachineLabel>,
+    /// In which folder, in place of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_path: Option<String>,
+    /// Whether to go on in a copy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<bool>,
+    /// With which model.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    pub model_id: Option<ModelId>,
+    /// In which permission mode.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub permission_mode: Option<String>,
+}
+
+impl ResumeSession {
+    /// The wish of the domain.
+    pub fn into_model(self, request: RequestId) -> LaunchWish {
+        let fork = self.fork == Some(true);
+        LaunchWish {
+            request,
+            agent: self.agent_type,
+            workspace_path: self.workspace_path,
+            window_title: None,
+            machine: self.machine_label,
+            model: self.model_id,
+            permission_mode: self.permission_mode,
+            has_worktree: false,
+            earlier: Some(Earlier { id: self.conversation_id, fork }),
         }
     }
 }

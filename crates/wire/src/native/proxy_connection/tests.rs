@@ -42,7 +42,11 @@ fn our_own_proxy_gets_the_features_that_both_speak() {
     let hello = r#"{"type":"connection_hello","protocol_version":1,"peer_role":"proxy","client_name":"farhelm","machine_label":"attic",
         "features":["link","deltas","telepathy"],"link":{"id":"L1"},"catalog":{"agents":["demo"],"workspaces":["/kite"]}}"#;
     let outputs = proxy.on_text(hello, Timestamp(0));
-    let offer = Offer { agents: Some(vec!["demo".into()]), workspaces: vec!["/kite".to_owned()] };
+    let offer = Offer {
+        agents: Some(vec!["demo".into()]),
+        workspaces: vec!["/kite".to_owned()],
+        details: vec![],
+    };
     let expected =
         ProxyOutput::Connected { machine: Some("attic".into()), link: Some("L1".into()), offer };
     assert_eq!(outputs, [expected]);

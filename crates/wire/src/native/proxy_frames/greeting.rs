@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use domain::fleet::Offer;
-use domain::{AgentType, ConnectionId, LinkId, MachineLabel, RequestId, SessionId, Timestamp};
+use domain::{ConnectionId, LinkId, MachineLabel, RequestId, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::super::shapes::{Envelope, ErrorBody, Malformed, Time, encode, id, read_body};
+use super::catalog::OfferBody;
 
 /// How a proxy introduces itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,21 +56,13 @@ struct HelloBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     link: Option<LinkBody>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    catalog: Option<Catalog>,
+    catalog: Option<OfferBody>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct LinkBody {
     #[serde(deserialize_with = "id::required")]
     id: LinkId,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Catalog {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    agents: Option<Vec<AgentType>>,
-    #[serde(default)]
-    workspaces: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -107,10 +100,7 @@ pub fn hello(hello: &Hello) -> Bytes {
         machine_label: hello.machine.clone(),
         features: hello.features.clone(),
         link: hello.link.clone().map(|id| LinkBody { id }),
-        catalog: Some(Catalog {
-            agents: hello.offer.agents.clone(),
-            workspaces: hello.offer.workspaces.clone(),
-        }),
+        catalog: Some((&hello.offer).into()),
     };
     encode(&Envelope::new("connection_hello"), &body)
 }
@@ -122,10 +112,7 @@ impl Hello {
         if body.peer_role != "proxy" {
             return Err(Malformed::rule(text, "peer_role must be proxy here"));
         }
-        let offer = body.catalog.map_or_else(Offer::default, |catalog| Offer {
-            agents: catalog.agents,
-            workspaces: catalog.workspaces,
-        });
+        let offer = body.catalog.map(Offer::from).unwrap_or_default();
         Ok(Self {
             client_name: body.client_name,
             client_version: body.client_version,

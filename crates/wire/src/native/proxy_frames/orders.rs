@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use domain::content::Failure;
-use domain::fleet::Launch;
+use domain::fleet::{Earlier, Launch};
 use domain::session::Order;
 use domain::session::controls::{Control, Kind};
 use domain::session::delivery::{Mode, Send};
@@ -13,8 +13,8 @@ use domain::{
 use serde::{Deserialize, Serialize};
 
 use super::super::shapes::{
-    AnswerDetail, Attachment, Envelope, ErrorBody, Malformed, Sealed, Time, encode, id, read_body,
-    words,
+    AnswerDetail, Attachment, Envelope, ErrorBody, Malformed, ResumableList, Sealed, Time, encode,
+    id, read_body, words,
 };
 use super::greeting::{Ack, from_relay, read_link_ack};
 
@@ -41,6 +41,8 @@ pub enum FromRelay {
     Order(SessionId, Box<Order>),
     /// A session to start.
     Launch(LaunchOrder),
+    /// The agents' own conversations are asked for.
+    Resumable(RequestId, ResumableList),
     /// A type that this end does not know.
     Other(String),
 }
@@ -60,6 +62,10 @@ pub struct LaunchOrder {
     pub model: Option<ModelId>,
     /// In which permission mode.
     pub permission_mode: Option<String>,
+    /// Whether it gets a working tree of its own.
+    pub has_worktree: bool,
+    /// The agent's earlier conversation to go on with.
+    pub earlier: Option<Earlier>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -131,6 +137,12 @@ struct LaunchSession {
     model_id: Option<ModelId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     permission_mode: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    worktree: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    conversation_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fork: Option<bool>,
 }
 
 /// The type of the frame that carries a control command.
@@ -191,14 +203,17 @@ pub fn encode_order(session: &SessionId, order: &Order, is_plain: bool, now: Tim
 
 /// Writes a launch.
 pub fn encode_launch(launch: &Launch, now: Timestamp) -> Bytes {
-    let envelope =
-        Envelope { request_id: Some(launch.request.clone()), ..from_relay("launch_session", now) };
+    let kind = if launch.earlier.is_some() { "resume_session" } else { "launch_session" };
+    let envelope = Envelope { request_id: Some(launch.request.clone()), ..from_relay(kind, now) };
     let body = LaunchSession {
         agent_type: launch.agent.clone(),
         workspace_path: launch.workspace_path.clone(),
         window_title: launch.window_title.clone(),
         model_id: launch.model.clone(),
         permission_mode: launch.permission_mode.clone(),
+        worktree: launch.has_worktree.then_some(true),
+        conversation_id: launch.earlier.as_ref().map(|earlier| earlier.id.clone()),
+        fork: launch.earlier.as_ref().and_then(|earlier| earlier.fork.then_some(true)),
     };
     encode(&envelope, &body)
 }
@@ -213,7 +228,12 @@ pub fn read_from_relay(text: &str) -> Result<FromRelay, Malformed> {
         }
         "heartbeat_ack" => return Ok(FromRelay::HeartbeatAck),
         "link_ack" => return Ok(FromRelay::LinkAck(read_link_ack(text)?)),
-        "launch_session" => return read_launch(&envelope, text).map(FromRelay::Launch),
+        "launch_session" | "resume_session" => {
+            return read_launch(&envelope, text).map(FromRelay::Launch);
+        }
+        "resumable_list" => {
+            return Ok(FromRelay::Resumable(envelope.request(text)?, read_body(text)?));
+        }
         "send_message" => {
             let body: SendMessage = read_body(text)?;
             Order::Deliver { attempt: body.attempt.unwrap_or_default(), send: body.into_model() }
@@ -264,6 +284,8 @@ fn read_launch(envelope: &Envelope, text: &str) -> Result<LaunchOrder, Malformed
         window_title: body.window_title,
         model: body.model_id,
         permission_mode: body.permission_mode,
+        has_worktree: body.worktree == Some(true),
+        earlier: body.conversation_id.map(|id| Earlier { id, fork: body.fork == Some(true) }),
     })
 }
 

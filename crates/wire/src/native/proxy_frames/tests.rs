@@ -4,7 +4,7 @@ use domain::content::{
     Attachment, Author, Diff, Failure, Location, Message, Part, PlanEntry, PlanStatus, Sealed,
     ToolCall, ToolDetail, ToolKind, ToolStatus, ToolUpdate, Usage,
 };
-use domain::fleet::{Launch, Named, Offer};
+use domain::fleet::{AgentOffer, Earlier, Launch, Named, Offer};
 use domain::passing::{Delta, Voice};
 use domain::session::config::AgentConfig;
 use domain::session::controls::Control;
@@ -18,7 +18,7 @@ use domain::{Content, Sequence, Timestamp};
 use proptest::prelude::*;
 
 use super::*;
-use crate::native::shapes::Envelope;
+use crate::native::shapes::{Conversation, Conversations, Envelope, ResumableList};
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -52,7 +52,11 @@ fn greetings_acks_and_launches_are_read_as_they_were_written() {
         machine: Some("attic".into()),
         features: vec!["link".to_owned()],
         link: Some("L".into()),
-        offer: Offer { agents: Some(vec!["demo".into()]), workspaces: vec!["/kite".to_owned()] },
+        offer: Offer {
+            agents: Some(vec!["demo".into()]),
+            workspaces: vec!["/kite".to_owned()],
+            details: vec![],
+        },
     };
     let frame = hello(&said);
     assert_eq!(Hello::read(std::str::from_utf8(&frame).unwrap()), Ok(said));
@@ -82,6 +86,8 @@ fn greetings_acks_and_launches_are_read_as_they_were_written() {
         window_title: Some("Kite".to_owned()),
         model: Some("large".into()),
         permission_mode: Some("ask".to_owned()),
+        has_worktree: true,
+        earlier: None,
         machine: "attic".into(),
         via: Via { connection: "c".into(), link: None },
         launched_at: NOW,
@@ -95,8 +101,61 @@ fn greetings_acks_and_launches_are_read_as_they_were_written() {
         window_title: launch.window_title.clone(),
         model: Some("large".into()),
         permission_mode: Some("ask".to_owned()),
+        has_worktree: true,
+        earlier: None,
     };
-    assert_eq!(read(&encode_launch(&launch, NOW)), FromRelay::Launch(expected));
+    assert_eq!(read(&encode_launch(&launch, NOW)), FromRelay::Launch(expected.clone()));
+    let earlier = Some(Earlier { id: "thread".to_owned(), fork: true });
+    let resumed = Launch { earlier: earlier.clone(), has_worktree: false, ..launch };
+    let (encoded, expected) =
+        (encode_launch(&resumed, NOW), LaunchOrder { earlier, has_worktree: false, ..expected });
+    assert!(String::from_utf8_lossy(&encoded).contains("\"resume_session\""));
+    assert_eq!(read(&encoded), FromRelay::Launch(expected));
+}
+
+// spec: native/resumable_list.1
+#[test]
+fn a_machine_is_asked_for_conversations_and_its_answer_is_read() {
+    let list = ResumableList { agent_type: Some("claude".into()), limit: Some(3), after: Some(6) };
+    let asked = encode_resumable_list(&"q1".into(), &list, NOW);
+    assert_eq!(read(&asked), FromRelay::Resumable("q1".into(), list));
+
+    let page = Conversations {
+        conversations: vec![Conversation {
+            agent_type: "claude".into(),
+            conversation_id: "thread".to_owned(),
+            title: Some("Kites".to_owned()),
+            workspace_path: None,
+            updated_at: NOW.into(),
+            session_id: Some("sess_1".into()),
+        }],
+        next: Some(9),
+    };
+    for listed in [Ok(page), Err(Failure::new("internal", "no"))] {
+        let frame = encode_conversations(&"q1".into(), &listed);
+        let (text, envelope) = open(&frame);
+        assert_eq!(read_conversations(&envelope, text), Ok(("q1".into(), listed)));
+    }
+}
+
+// spec: native/proxy_catalog.1
+#[test]
+fn what_a_machine_offers_is_read_as_it_was_written() {
+    let offer = Offer {
+        agents: Some(vec!["demo".into()]),
+        workspaces: vec!["/kite".to_owned()],
+        details: vec![AgentOffer {
+            agent: "codex".into(),
+            display_name: Some("Codex".to_owned()),
+            is_installed: false,
+            version: Some("1.2".to_owned()),
+            is_logged_in: Some(false),
+            install: Some("npm install".to_owned()),
+        }],
+    };
+    let frame = encode_catalog(&offer);
+    let (text, _) = open(&frame);
+    assert_eq!(read_catalog(text), Ok(offer));
 }
 
 #[test]

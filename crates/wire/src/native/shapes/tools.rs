@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Json, Sealed, id, words};
 
+/// Bytes of an output that clients are told. Of a longer one, half of them from either end.
+pub const OUTPUT_SHOWN_BYTES_MAX: usize = 64 * 1024;
+
 words! {
     /// What sort of thing a tool does.
     ToolKindWord for content::ToolKind {
@@ -92,9 +95,15 @@ pub struct ToolCall {
     /// The tool's input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Json>,
-    /// What it printed or returned so far, whole.
+    /// What it printed or returned so far: whole, or to clients its head and tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// Whether something in the middle of the output was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_truncated: Option<bool>,
+    /// Bytes of the whole output, where something was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_bytes: Option<u64>,
     /// File changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diffs: Vec<Diff>,
@@ -126,9 +135,15 @@ pub struct ToolUpdate {
     /// The tool's input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Json>,
-    /// What it printed or returned so far, whole.
+    /// What it printed or returned so far: whole, or to clients its head and tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// Whether something in the middle of the output was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_truncated: Option<bool>,
+    /// Bytes of the whole output, where something was left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_bytes: Option<u64>,
     /// File changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub diffs: Vec<Diff>,
@@ -140,6 +155,45 @@ pub struct ToolUpdate {
     pub sealed: Option<Sealed>,
 }
 
+impl ToolCall {
+    /// As clients are told it: of a long output its head and tail.
+    pub(crate) fn shortened(mut self) -> Self {
+        let (output, whole_bytes) = shortened(self.output);
+        self.output = output;
+        (self.output_truncated, self.output_bytes) = (whole_bytes.map(|_| true), whole_bytes);
+        self
+    }
+}
+
+impl ToolUpdate {
+    /// As clients are told it: of a long output its head and tail.
+    pub(crate) fn shortened(mut self) -> Self {
+        let (output, whole_bytes) = shortened(self.output);
+        self.output = output;
+        (self.output_truncated, self.output_bytes) = (whole_bytes.map(|_| true), whole_bytes);
+        self
+    }
+}
+
+/// Head and tail of a long output, and the bytes of the whole.
+fn shortened(output: Option<String>) -> (Option<String>, Option<u64>) {
+    let Some(whole) = output else { return (None, None) };
+    if whole.len() <= OUTPUT_SHOWN_BYTES_MAX {
+        return (Some(whole), None);
+    }
+    let head = character_before(&whole, OUTPUT_SHOWN_BYTES_MAX / 2);
+    let tail = character_before(&whole, whole.len() - OUTPUT_SHOWN_BYTES_MAX / 2);
+    let left_out = tail - head;
+    let shown = format!("{}\n… {left_out} bytes left out …\n{}", &whole[..head], &whole[tail..]);
+    (Some(shown), u64::try_from(whole.len()).ok())
+}
+
+/// The last place not after this byte at which a character begins.
+pub fn character_before(text: &str, byte: usize) -> usize {
+    let byte = byte.min(text.len());
+    (0..=byte).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
 impl From<&content::ToolCall> for ToolCall {
     fn from(call: &content::ToolCall) -> Self {
         let update = content::ToolUpdate {
@@ -147,8 +201,18 @@ impl From<&content::ToolCall> for ToolCall {
             status: call.status,
             detail: call.detail.clone(),
         };
-        let ToolUpdate { tool_call_id, status, title, input, output, diffs, locations, sealed } =
-            ToolUpdate::from(&update);
+        let ToolUpdate {
+            tool_call_id,
+            status,
+            title,
+            input,
+            output,
+            output_truncated,
+            output_bytes,
+            diffs,
+            locations,
+            sealed,
+        } = ToolUpdate::from(&update);
         Self {
             tool_call_id,
             tool: call.tool.clone(),
@@ -157,6 +221,8 @@ impl From<&content::ToolCall> for ToolCall {
             title,
             input,
             output,
+            output_truncated,
+            output_bytes,
             diffs,
             locations,
             sealed,
@@ -176,6 +242,8 @@ impl From<ToolCall> for content::ToolCall {
             title: call.title,
             input: call.input,
             output: call.output,
+            output_truncated: None,
+            output_bytes: None,
             diffs: call.diffs,
             locations: call.locations,
             sealed: call.sealed,
@@ -205,6 +273,8 @@ impl From<&content::ToolUpdate> for ToolUpdate {
             title: open.and_then(|detail| detail.title.clone()),
             input,
             output: open.and_then(|detail| detail.output.clone()),
+            output_truncated: None,
+            output_bytes: None,
             diffs: open.map_or(vec![], |detail| detail.diffs.iter().map(Into::into).collect()),
             locations: open
                 .map_or(vec![], |detail| detail.locations.iter().map(Into::into).collect()),
@@ -226,5 +296,42 @@ impl From<ToolUpdate> for content::ToolUpdate {
             }),
         };
         Self { id: update.tool_call_id, status: update.status.into(), detail }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn update(output: String) -> ToolUpdate {
+        let detail = ToolDetail { output: Some(output), ..ToolDetail::default() };
+        let update = content::ToolUpdate {
+            id: "t1".into(),
+            status: content::ToolStatus::Completed,
+            detail: Content::Open(detail),
+        };
+        ToolUpdate::from(&update).shortened()
+    }
+
+    // spec: native/tool_output.1
+    #[test]
+    fn of_a_long_output_its_head_and_tail_are_told() {
+        let whole = format!("head{}tail", "ä".repeat(OUTPUT_SHOWN_BYTES_MAX));
+        let told = update(whole.clone());
+        let shown = told.output.unwrap();
+        assert!(shown.starts_with("headä") && shown.ends_with("ätail"));
+        assert!(shown.contains("bytes left out"));
+        assert!(shown.len() < OUTPUT_SHOWN_BYTES_MAX + 64);
+        assert_eq!(told.output_truncated, Some(true));
+        assert_eq!(told.output_bytes, Some(whole.len() as u64));
+    }
+
+    // spec: native/tool_output.1
+    #[test]
+    fn an_output_at_the_bound_is_told_whole() {
+        let whole = "x".repeat(OUTPUT_SHOWN_BYTES_MAX);
+        let told = update(whole.clone());
+        assert_eq!(told.output, Some(whole));
+        assert_eq!((told.output_truncated, told.output_bytes), (None, None));
     }
 }

@@ -1,0 +1,127 @@
+//! What a machine has to start and to go on with, through the real binary.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use crate::support::{PATIENCE, Place};
+
+fn refused(place: &Place, words: &[&str]) -> String {
+    let output = place.run(words);
+    assert_eq!(output.status.code(), Some(1), "{words:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn agent(catalog: &Value, name: &str) -> Value {
+    let agents = catalog["machines"][0]["agents"].as_array().unwrap();
+    agents.iter().find(|it| it["agent_type"] == name).cloned().unwrap_or(Value::Null)
+}
+
+fn install(place: &Place, name: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::create_dir_all(place.path("bin")).unwrap();
+    let file = place.path("bin").join(name);
+    std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+fn keep(place: &Place, id: &str, words: &str, folder: &Path) {
+    let below = place.path(".claude/projects/-kite");
+    std::fs::create_dir_all(&below).unwrap();
+    let record = json!({"type": "user", "uuid": format!("u-{id}"), "sessionId": id, "cwd": folder,
+        "timestamp": "2026-01-01T00:00:00.000Z",
+        "message": {"role": "user", "content": words}});
+    std::fs::write(below.join(format!("{id}.jsonl")), format!("{record}\n")).unwrap();
+}
+
+// spec: native/catalog.3
+#[test]
+fn an_agent_is_offered_when_it_is_there_also_when_it_comes_later() {
+    let place = Place::new();
+    let _up = place.up(&[]);
+    let catalog = place.json(&["launch", "--json"]);
+    assert_eq!(agent(&catalog, "demo")["installed"], true);
+    assert_eq!(agent(&catalog, "claude")["installed"], false);
+    let words = refused(&place, &["launch", "claude"]);
+    assert!(words.contains("npm install") && words.contains("agent_not_open"), "{words}");
+    assert!(words.contains("can be started: demo"), "{words}");
+    let words = refused(&place, &["launch", "nobody"]);
+    assert!(words.contains("launch_not_supported"), "{words}");
+
+    install(&place, "claude", "[ \"$1\" = --version ] && echo '9.8.7 (Claude Code)'; exit 3");
+    // It is looked for again because somebody wants it; it is no real one, so it does not start.
+    let words = refused(&place, &["launch", "claude"]);
+    assert!(!words.contains("is not installed on this machine"), "{words}");
+    let begun = Instant::now();
+    loop {
+        let claude = agent(&place.json(&["launch", "--json"]), "claude");
+        if claude["version"] == "9.8.7" {
+            assert_eq!(claude["installed"], true);
+            break;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{claude}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn earlier_conversations_are_listed_and_folders_are_bounded() {
+    let place = Place::new();
+    let folder = place.path("src/kite");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::create_dir_all(place.path("elsewhere")).unwrap();
+    keep(&place, "thread-1", "Rename the flag", &folder);
+    install(&place, "mine", "exit 3");
+    let file = place.path("farhelm.toml");
+    let roots = place.path("src").display().to_string();
+    std::fs::write(
+        &file,
+        format!(
+            "allowed-roots = [\"{roots}\"]\nworkspaces = [\"{roots}/kite\"]\nno-demo = true\n\n\
+         [[agents]]\nname = \"mine\"\ncommand = \"mine\"\nargs = [\"acp\"]\n"
+        ),
+    )
+    .unwrap();
+    let config = file.display().to_string();
+    let _up = place.up(&["--config", &config]);
+
+    let listed = place.json(&["resume", "--agent", "claude", "--json"]);
+    let one = &listed["conversations"][0];
+    assert_eq!(
+        (&one["conversation_id"], &one["title"]),
+        (&json!("thread-1"), &json!("Rename the flag"))
+    );
+    assert_eq!(one["workspace_path"], json!(folder));
+    let words = refused(&place, &["resume", "--agent", "claude", "thread-2"]);
+    assert!(words.contains("agent_not_open"), "{words}");
+
+    let catalog = place.json(&["launch", "--json"]);
+    assert_eq!(agent(&catalog, "mine")["installed"], true);
+    assert_eq!(catalog["machines"][0]["workspaces"][0], json!(folder));
+    let elsewhere = place.path("elsewhere").display().to_string();
+    let words = refused(&place, &["launch", "mine", "--workspace", &elsewhere]);
+    assert!(words.contains("path_not_allowed"), "{words}");
+    let words = refused(&place, &["launch", "mine", "--workspace", &format!("{roots}/none")]);
+    assert!(words.contains("There is no folder"), "{words}");
+}
+
+#[test]
+fn the_doctor_shows_agents_and_guards() {
+    let place = Place::new();
+    install(&place, "codex", "echo codex-cli 0.1.2");
+    let output = place.run(&["doctor", "--agents-max", "3", "--json"]);
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks = told["checks"].as_array().unwrap();
+    let words = |name: &str| -> Vec<&str> {
+        let named = checks.iter().filter(|check| check["name"] == name);
+        named.map(|check| check["words"].as_str().unwrap()).collect()
+    };
+    assert!(
+        words("agent").iter().any(|it| it.starts_with("Codex") && it.contains("0.1.2")),
+        "{told}"
+    );
+    let claude = checks.iter().find(|it| it["words"] == "Claude Code is not installed");
+    assert!(claude.unwrap()["advice"].as_str().unwrap().contains("npm install"), "{told}");
+    assert!(words("guards")[0].contains("at most 3 agents"), "{told}");
+}

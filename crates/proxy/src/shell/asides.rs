@@ -1,0 +1,157 @@
+//! What takes a moment and is done beside the thread that holds the host: looking for agents,
+//! for folders, for conversations.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::content::Failure;
+use domain::{AgentType, RequestId};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+use wire::native::shapes::ResumableList;
+
+use crate::catalog::Catalog;
+use crate::discovery::Discovery;
+use crate::engine::Preparation;
+use crate::host::{Input, Turn};
+use crate::preparation::Preparer;
+use crate::{ProxyConfig, conversations, processes};
+
+/// What was found and waits for the host.
+pub(super) const FOUND_MAX: usize = 256;
+/// Things that are looked for at once. What is asked beyond is refused.
+const LOOKING_MAX: usize = 64;
+/// How often agents are looked for again.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// Agents without files that we know, and that tell their conversations.
+const TELLING: [&str; 1] = ["opencode"];
+/// Where working trees lie, in the data folder.
+pub(super) const WORKTREES_FOLDER: &str = "worktrees";
+
+/// All of it. Ends with the worker.
+pub(super) struct Asides {
+    found: mpsc::Sender<Input>,
+    preparer: Arc<Preparer>,
+    look_again: Arc<Notify>,
+    tasks: JoinSet<()>,
+    handle: Handle,
+}
+
+impl Asides {
+    pub(super) fn new(
+        config: &ProxyConfig,
+        catalog: &Arc<Catalog>,
+        found: mpsc::Sender<Input>,
+        handle: Handle,
+    ) -> Self {
+        let preparer = Arc::new(Preparer {
+            catalog: Arc::clone(catalog),
+            allowed_roots: config.allowed_roots.clone(),
+            worktrees: config.data.join(WORKTREES_FOLDER),
+        });
+        let look_again = Arc::new(Notify::new());
+        let mut tasks = JoinSet::new();
+        let discovery = Discovery::new(Arc::clone(catalog));
+        tasks.spawn_on(discover(discovery, found.clone(), Arc::clone(&look_again)), &handle);
+        Self { found, preparer, look_again, tasks, handle }
+    }
+
+    /// Removes the working trees of sessions that are not there any more.
+    pub(super) fn tidy(
+        &mut self,
+        data: &Path,
+        known: std::collections::BTreeSet<domain::SessionId>,
+    ) {
+        let below = data.join(WORKTREES_FOLDER);
+        if below.is_dir() {
+            let tidy =
+                move || crate::worktrees::tidy_all(&below, |session| known.contains(session));
+            self.tasks.spawn_blocking_on(tidy, &self.handle);
+        }
+    }
+
+    /// Begins what a turn asks for. Gives what cannot be begun.
+    pub(super) fn begin(&mut self, turn: &mut Turn) -> Vec<Input> {
+        let mut refused = vec![];
+        for preparation in std::mem::take(&mut turn.preparations) {
+            refused.extend(self.prepare(preparation));
+        }
+        for (request, list) in std::mem::take(&mut turn.lists) {
+            refused.extend(self.list(request, list));
+        }
+        refused
+    }
+
+    fn prepare(&mut self, preparation: Preparation) -> Option<Input> {
+        if self.is_busy() {
+            return Some(Input::Prepared(preparation.session, Err(busy())));
+        }
+        let (preparer, found) = (Arc::clone(&self.preparer), self.found.clone());
+        let look_again = Arc::clone(&self.look_again);
+        let prepare = move || {
+            let outcome = preparer.prepare(&preparation);
+            // Whether it was found or not: what is offered may be old.
+            look_again.notify_one();
+            let _ = found.blocking_send(Input::Prepared(preparation.session, outcome));
+        };
+        self.tasks.spawn_blocking_on(prepare, &self.handle);
+        None
+    }
+
+    fn list(&mut self, request: RequestId, list: ResumableList) -> Option<Input> {
+        if self.is_busy() {
+            return Some(Input::Listed(request, Err(busy())));
+        }
+        let (found, catalog) = (self.found.clone(), Arc::clone(&self.preparer.catalog));
+        let look = async move {
+            let told = told(&catalog, list.agent_type.as_ref()).await;
+            let look = move || conversations::list(&list, told, &|name| std::env::var(name).ok());
+            let listed = tokio::task::spawn_blocking(look).await;
+            let listed = listed.map_err(|error| Failure::new("internal", error.to_string()));
+            let _ = found.send(Input::Listed(request, listed)).await;
+        };
+        self.tasks.spawn_on(look, &self.handle);
+        None
+    }
+
+    fn is_busy(&mut self) -> bool {
+        while self.tasks.try_join_next().is_some() {}
+        self.tasks.len() >= LOOKING_MAX
+    }
+}
+
+/// What agents tell that keep no files we know. That takes seconds: of all agents only of those
+/// that are known to tell, else of the one that is asked for.
+async fn told(catalog: &Catalog, asked: Option<&AgentType>) -> Vec<conversations::Told> {
+    let folder = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
+    let folder = PathBuf::from(folder.unwrap_or_else(|| "/".into()));
+    let mut told = vec![];
+    for (agent, entry) in catalog.entries() {
+        let is_asked = match asked {
+            Some(asked) => asked == agent && !conversations::has_files(agent.as_str()),
+            None => TELLING.contains(&agent.as_str()),
+        };
+        if is_asked && entry.program().is_some() {
+            let summaries = processes::told_conversations(&entry.launcher, &folder).await;
+            told.extend(summaries.into_iter().map(|summary| (agent.clone(), summary)));
+        }
+    }
+    told
+}
+
+fn busy() -> Failure {
+    Failure::new("rate_limited", "This machine is asked too much at once; try again in a moment")
+}
+
+/// Looks for agents now, each minute, and when somebody has reason to.
+async fn discover(mut discovery: Discovery, found: mpsc::Sender<Input>, look_again: Arc<Notify>) {
+    loop {
+        let offers = discovery.look().await;
+        if found.send(Input::Offer(offers)).await.is_err() {
+            return;
+        }
+        let _ = tokio::time::timeout(LOOK_AGAIN, look_again.notified()).await;
+    }
+}
