@@ -189,8 +189,8 @@ fn a_program_that_cannot_be_started_again_fails_what_waits() {
     assert!(matches!(bench.acp.phase, Phase::Starting(_)));
 }
 
-fn earlier(fork: bool) -> Option<Earlier> {
-    Some(Earlier { id: "old".into(), file: None, fork })
+fn earlier(fork: bool) -> Earlier {
+    Earlier { id: "old".into(), file: None, fork }
 }
 
 fn replay_old(bench: &mut Bench) {
@@ -210,7 +210,7 @@ fn replay_old(bench: &mut Bench) {
 
 #[test]
 fn an_earlier_conversation_is_imported_once_in_its_order() {
-    let mut bench = Bench::with("opencode", String::new(), None, earlier(false));
+    let mut bench = Bench::with("opencode", String::new(), None, Some(earlier(false)));
     bench.shake();
     assert_eq!(bench.written.last().unwrap()["params"]["sessionId"], "old");
     replay_old(&mut bench);
@@ -232,7 +232,7 @@ fn an_earlier_conversation_is_imported_once_in_its_order() {
 
 #[test]
 fn a_copy_of_an_earlier_conversation_goes_on_under_its_own_name() {
-    let mut bench = Bench::with("opencode", String::new(), None, earlier(true));
+    let mut bench = Bench::with("opencode", String::new(), None, Some(earlier(true)));
     bench.shake();
     replay_old(&mut bench);
     assert_eq!(bench.written.last().unwrap()["method"], "session/fork");
@@ -246,7 +246,7 @@ fn a_copy_of_an_earlier_conversation_goes_on_under_its_own_name() {
 
 #[test]
 fn an_agent_that_cannot_load_says_so_at_the_launch() {
-    let mut bench = Bench::with("other", String::new(), None, earlier(false));
+    let mut bench = Bench::with("other", String::new(), None, Some(earlier(false)));
     bench.shake();
     assert_eq!(bench.unusable().unwrap().code.as_str(), "launch_not_supported");
 }
