@@ -34,6 +34,8 @@ pub(crate) struct Agent {
     pub(crate) mode: Option<(&'static str, Mode)>,
     /// Whether a refusal of the model's service ends the run (else it tries again for long).
     pub(crate) fails_at_once: bool,
+    /// Whether its earlier conversations can be listed on its machine.
+    pub(crate) lists_conversations: bool,
     /// Whether it tells how many tokens a run took.
     pub(crate) tells_usage: bool,
 }
@@ -63,6 +65,7 @@ pub(crate) const CLAUDE: Agent = Agent {
     other_model: None,
     mode: Some(("acceptEdits", Mode::Runs)),
     fails_at_once: true,
+    lists_conversations: true,
     tells_usage: true,
 };
 
@@ -81,6 +84,7 @@ pub(crate) const CODEX: Agent = Agent {
     other_model: Some("fake-b"),
     mode: Some(("read-only", Mode::Forbids)),
     fails_at_once: true,
+    lists_conversations: true,
     tells_usage: true,
 };
 
@@ -98,6 +102,7 @@ pub(crate) const PI: Agent = Agent {
     other_model: None,
     mode: Some(("yolo", Mode::Runs)),
     fails_at_once: true,
+    lists_conversations: true,
     tells_usage: true,
 };
 
@@ -115,6 +120,7 @@ pub(crate) const GEMINI: Agent = Agent {
     other_model: None,
     mode: Some(("yolo", Mode::Runs)),
     fails_at_once: true,
+    lists_conversations: false,
     tells_usage: true,
 };
 
@@ -132,6 +138,7 @@ pub(crate) const OPENCODE: Agent = Agent {
     other_model: None,
     mode: Some(("plan", Mode::Shown)),
     fails_at_once: false,
+    lists_conversations: true,
     tells_usage: true,
 };
 
@@ -150,5 +157,6 @@ pub(crate) const DEMO: Agent = Agent {
     other_model: None,
     mode: None,
     fails_at_once: true,
+    lists_conversations: false,
     tells_usage: false,
 };

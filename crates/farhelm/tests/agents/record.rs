@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::installed::Installed;
+use crate::installed::{Installed, list};
 use crate::stage::Stage;
 
 /// Where the recordings go; without it there is nothing to record for.
 const FOLDER_VARIABLE: &str = "FARHELM_RECORD_INTO";
-/// A line that is longer says nothing that a driver reads, and is cut in the middle.
-const LINE_CHARACTERS_MAX: usize = 20_000;
+/// Longer texts are the agent's own (descriptions, instructions), and no driver reads them.
+const TEXT_CHARACTERS_MAX: usize = 120;
+/// Longer lists are of tools and commands.
+const ITEMS_MAX: usize = 12;
 
 /// Plain words, thinking, a tool allowed, one refused, a failure of the model, an interrupt.
 pub(crate) async fn record(agent: &'static Agent) {
@@ -49,7 +51,8 @@ pub(crate) async fn record(agent: &'static Agent) {
     let text = text
         .replace(&*work.to_string_lossy(), "<WORK>")
         .replace(&*home.to_string_lossy(), "<HOME>")
-        .replace(&model, "<MODEL>");
+        .replace(&model, "<MODEL>")
+        .replace(&*list().parent().unwrap().to_string_lossy(), "<AGENTS>");
     let text: String = text.lines().map(|line| format!("{}\n", shortened(line))).collect();
     let text = with_version(&text, &version);
     std::fs::create_dir_all(&folder).unwrap();
@@ -78,9 +81,6 @@ fn with_version(text: &str, version: &str) -> String {
 
 /// Long lists (of commands, of tools) and long texts keep their beginning.
 fn shortened(line: &str) -> String {
-    if line.len() <= LINE_CHARACTERS_MAX {
-        return line.to_owned();
-    }
     let (sign, json) = line.split_once(' ').unwrap_or(("", line));
     let Ok(mut value) = serde_json::from_str::<Value>(json) else { return line.to_owned() };
     shorten(&mut value);
@@ -89,11 +89,11 @@ fn shortened(line: &str) -> String {
 
 fn shorten(value: &mut Value) {
     match value {
-        Value::String(text) if text.chars().count() > 400 => {
-            *text = text.chars().take(400).collect();
+        Value::String(text) if text.chars().count() > TEXT_CHARACTERS_MAX => {
+            *text = text.chars().take(TEXT_CHARACTERS_MAX / 2).chain(['…']).collect();
         }
         Value::Array(items) => {
-            items.truncate(12);
+            items.truncate(ITEMS_MAX);
             items.iter_mut().for_each(shorten);
         }
         Value::Object(fields) => fields.values_mut().for_each(shorten),
