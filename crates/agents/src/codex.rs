@@ -3,8 +3,10 @@
 //! A session is a thread of Codex, a run is a turn. The program is started when it is needed and
 //! goes on with the thread that the notes name; while it starts, orders wait.
 //!
-//! Invariant: a message that begins a run is told as delivered when Codex shows it, for then it is
-//! in Codex's own record, under an id of ours; what died before is looked up there.
+//! Invariant: a message is told as delivered when Codex shows it, for then it is in Codex's own
+//! record, under an id of ours; what died before is looked up there. The answer alone is not
+//! enough: a message that was answered is lost with a program that is killed, and one that was
+//! to steer a turn is dropped when the turn is interrupted.
 //!
 //! Not here: where the program runs (`proxy`), how its lines are framed (`rpc`).
 
@@ -278,7 +280,7 @@ impl Codex {
             Why::Import => self.page_of_history(result, now),
             Why::ImportWhole => self.whole_history(result, now),
             Why::Start(sent) => self.start_answered(sent, result, now),
-            Why::Steer(sent) => self.steer_answered(sent, result.is_ok(), now),
+            Why::Steer(sent) => self.steer_answered(sent, result.is_ok()),
             Why::Interrupt => self.interrupt_answered(result, now),
             Why::Terminals(items) => self.terminals_listed(&items, result),
             Why::Settings(request, wish) => self.setting_answered(&request, wish, result),

@@ -10,6 +10,7 @@
 
 use domain::content::Failure;
 use domain::session::delivery::{DELIVERY_UNKNOWN, Mode, Send};
+use domain::session::runs::Outcome;
 use domain::{MessageId, Sequence, Timestamp};
 use serde_json::{Value, json};
 
@@ -122,7 +123,33 @@ impl Codex {
         }
     }
 
-    /// Codex shows that it works on what it took: by then it is in its record.
+    /// Codex shows a message, if it is one of ours: by then it is in its record.
+    pub(super) fn message_shown(&mut self, client: &str, now: Timestamp) {
+        let Some(turn) = &mut self.turn else { return };
+        match turn.take_steering(client) {
+            Some(sent) => self.confirm(&sent),
+            None => self.turn_shown(now),
+        }
+    }
+
+    /// Codex forgets what it took to steer a turn that ends before it was used.
+    pub(super) fn not_steered(&mut self, messages: Vec<Sent>, outcome: &Outcome) {
+        for mut sent in messages.into_iter().rev() {
+            match outcome {
+                Outcome::Completed | Outcome::Failed(_) => {
+                    sent.is_steering = false;
+                    self.held.push_front(sent);
+                }
+                Outcome::Interrupted => {
+                    let words = "The run was stopped before Codex used the message";
+                    let failure = Failure::new("send_rejected", words);
+                    self.scribe.not_delivered(&sent.id, sent.attempt, failure);
+                }
+            }
+        }
+    }
+
+    /// Codex works on what it took.
     pub(super) fn turn_shown(&mut self, now: Timestamp) {
         let Some(turn) = &mut self.turn else { return };
         let Some(sent) = turn.take_unshown() else { return };
@@ -131,10 +158,9 @@ impl Codex {
         self.scribe.begin_run(run, Some(sent.id), now);
     }
 
-    pub(super) fn steer_answered(&mut self, mut sent: Sent, is_taken: bool, now: Timestamp) {
-        if is_taken {
-            self.turn_shown(now);
-            self.confirm(&sent);
+    pub(super) fn steer_answered(&mut self, mut sent: Sent, is_taken: bool) {
+        if let Some(turn) = self.turn.as_mut().filter(|_| is_taken) {
+            turn.taken_to_steer(sent);
             return;
         }
         // The run ended in between, or is of a sort that cannot be steered: after it, then.

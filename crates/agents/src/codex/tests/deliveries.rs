@@ -92,6 +92,8 @@ fn a_steering_message_joins_the_run_and_any_other_waits_for_its_end() {
     bench.told();
     let asked = bench.answer("turn/steer", json!({ "turnId": TURN }));
     assert_eq!(asked["expectedTurnId"], TURN);
+    assert_eq!(delivered(&bench.reports()), [], "Codex may still drop it");
+    bench.show("m3");
     let steered = Report::SendDelivered {
         id: "m3".into(),
         attempt: Some(Sequence(7)),
@@ -103,6 +105,30 @@ fn a_steering_message_joins_the_run_and_any_other_waits_for_its_end() {
     bench.show("m2");
     assert_eq!(asked["input"][0]["text"], "later");
     assert_eq!(delivered(&bench.reports()), ["m2".into()]);
+}
+
+#[test]
+fn steering_that_codex_drops_failed_after_an_interrupt_and_begins_a_run_otherwise() {
+    let steered = || {
+        let mut bench = Bench::running();
+        bench.deliver("m2", "now", Some(Mode::Steer));
+        bench.answer("turn/steer", json!({ "turnId": TURN }));
+        bench.told();
+        bench
+    };
+    let mut bench = steered();
+    bench.notify("turn/completed", completed("interrupted"));
+    assert_eq!(failed(&bench.reports()), [("m2".into(), "send_rejected".to_owned())]);
+    assert!(bench.asked("turn/start").is_none());
+    let mut bench = steered();
+    bench.notify("turn/completed", completed("failed"));
+    assert_eq!(failed(&bench.reports()), []);
+    assert_eq!(bench.asked("turn/start").unwrap()["params"]["input"][0]["text"], "now");
+    let mut bench = steered();
+    bench.die();
+    bench.greet();
+    bench.answer("thread/resume", opened(THREAD));
+    assert!(bench.asked("thread/items/list").is_some(), "it is looked up");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn a_thread_in_which_nothing_was_said_has_no_record_and_is_begun_again() {
     bench.answer("thread/start", opened("t2"));
     let asked = bench.answer("turn/start", json!({ "turn": { "id": "turn1" } }));
     assert_eq!(asked["threadId"], "t2");
-    let item = json!({ "type": "userMessage", "id": "u1" });
+    let item = json!({ "type": "agentMessage", "id": "a1" });
     bench.notify("item/started", json!({ "threadId": "t2", "turnId": "turn1", "item": item }));
     assert_eq!(delivered(&bench.reports()), ["m1".into()]);
     let mut bench = Bench::new(setup(&bench.notes));
