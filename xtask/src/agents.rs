@@ -3,13 +3,17 @@
 //! Invariant: they live in a cache folder of the person, never in the checkout; what is there and
 //! complete is not fetched again; two runs do not disturb each other.
 //!
-//! Not here: the versions (`agents.toml`), what the tests do with the agents.
+//! Not here: the versions (`agents.toml`), what the tests do with the agents
+//! (`crates/farhelm/tests/agents`).
 
 mod cache;
 mod install;
 mod installed;
 mod pins;
 mod platform;
+pub(crate) mod play;
+pub(crate) mod record;
+mod table;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -20,17 +24,24 @@ use install::Workshop;
 pub(crate) use installed::Installed;
 use pins::{Agent, Pins};
 use platform::Platform;
+use play::Played;
+use table::Table;
 
 /// The variable with which tests find what was installed.
 pub(crate) const FOUND_BY: &str = "FARHELM_TEST_AGENTS";
 
+/// Where what works with which agent is written down.
+const PAGE: &str = "docs/agents.md";
+
 /// Which agents are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum Wanted<'a> {
     /// Those that every full test run uses.
     Everyday,
     /// All that are pinned.
     All,
+    /// One of them.
+    Only(&'a str),
 }
 
 /// What an installation came to.
@@ -43,20 +54,9 @@ pub(crate) struct Outcome {
     pub(crate) list: PathBuf,
 }
 
-/// `cargo xtask agents --install [--all]`.
+/// `cargo xtask agents [--install] [--all | --only NAME]`.
 pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
-    let mut wanted = Wanted::Everyday;
-    let mut installs = false;
-    for option in options {
-        match *option {
-            "--install" => installs = true,
-            "--all" => wanted = Wanted::All,
-            unknown => return Err(format!("agents: cannot read {unknown:?}")),
-        }
-    }
-    if !installs {
-        return Err("agents: say --install".to_owned());
-    }
+    let (wanted, plays) = read(options)?;
     let started = Instant::now();
     let Outcome { installed, missing, list } = install(wanted)?;
     for agent in &installed {
@@ -72,12 +72,62 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
         missing.len(),
         list.display()
     ));
-    Ok(missing.is_empty())
+    if !plays || installed.is_empty() {
+        return Ok(missing.is_empty());
+    }
+    let Played { is_well, tally, table } = play::play(&installed, &list)?;
+    shell::say(&format!("\n{}", table.markdown()));
+    for scenario in table.without_row() {
+        shell::say(&format!("{scenario} has no row: give it one in xtask/src/agents/table.rs"));
+    }
+    if wanted == Wanted::All && missing.is_empty() {
+        write_page(&table)?;
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    shell::say(&format!("{tally} ({seconds:.0} s)"));
+    Ok(is_well && missing.is_empty())
+}
+
+/// Which agents, and whether their scenarios are played.
+fn read<'a>(options: &[&'a str]) -> Result<(Wanted<'a>, bool), String> {
+    let (mut wanted, mut plays) = (Wanted::Everyday, true);
+    let mut rest = options.iter();
+    while let Some(option) = rest.next() {
+        match *option {
+            "--install" => plays = false,
+            "--all" => wanted = Wanted::All,
+            "--only" => {
+                let name = rest.next().ok_or("agents: --only needs the name of an agent")?;
+                wanted = Wanted::Only(name);
+            }
+            unknown => return Err(format!("agents: cannot read {unknown:?}")),
+        }
+    }
+    Ok((wanted, plays))
+}
+
+/// Puts the table into its page.
+fn write_page(table: &Table) -> Result<(), String> {
+    let path = shell::root().join(PAGE);
+    let told = |error: std::io::Error| format!("{}: {error}", path.display());
+    let page = std::fs::read_to_string(&path).map_err(told)?;
+    let Some(page) = table.put_into(&page) else {
+        return Err(format!("{PAGE} has no place for the table"));
+    };
+    std::fs::write(&path, page).map_err(told)?;
+    shell::say(&format!("written to {PAGE}"));
+    Ok(())
 }
 
 /// Installs what is wanted and not there yet. An error means that nothing could be tried.
-pub(crate) fn install(wanted: Wanted) -> Result<Outcome, String> {
+pub(crate) fn install(wanted: Wanted<'_>) -> Result<Outcome, String> {
     let pins = Pins::read(&shell::root().join("xtask").join("agents.toml"))?;
+    if let Wanted::Only(name) = wanted
+        && pins.agents.iter().all(|agent| agent.name != name)
+    {
+        let known: Vec<&str> = pins.agents.iter().map(|agent| agent.name.as_str()).collect();
+        return Err(format!("there is no agent {name}; known are {}", known.join(", ")));
+    }
     let cache = Cache::open()?;
     let _lock = cache.lock()?;
     let workshop = Workshop { cache: &cache, platform: Platform::here()?, before: &pins.before };
@@ -101,9 +151,24 @@ pub(crate) fn install(wanted: Wanted) -> Result<Outcome, String> {
     Ok(Outcome { installed, missing, list })
 }
 
-fn is_wanted(agent: &Agent, wanted: Wanted) -> bool {
+fn is_wanted(agent: &Agent, wanted: Wanted<'_>) -> bool {
     match wanted {
         Wanted::Everyday => agent.everyday,
         Wanted::All => true,
+        Wanted::Only(name) => agent.name == name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_choose_the_agents_and_whether_they_play() {
+        assert_eq!(read(&[]), Ok((Wanted::Everyday, true)));
+        assert_eq!(read(&["--install", "--all"]), Ok((Wanted::All, false)));
+        assert_eq!(read(&["--only", "pi"]), Ok((Wanted::Only("pi"), true)));
+        assert!(read(&["--only"]).is_err());
+        assert!(read(&["--some"]).is_err());
     }
 }

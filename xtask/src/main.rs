@@ -14,21 +14,27 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test                        everything: format, lints, tests, documentation, tidy
+  test [--all]                everything: format, lints, tests, documentation, tidy, real agents
+                              (--all: every agent, not only the everyday ones)
   tidy                        the rules of the house alone
   sim --seeds N [--from S]    the simulation, over N seeds from S on (default 0)
   kill --times N              the process test: kill relay and proxy N times
-  agents --install [--all]    fetch the agent programs that tests run, at pinned versions";
+  agents [--all] [--only A]   the real agent programs: fetch them, play every scenario, a table
+                              (--install: fetch them only)
+  record [--only A]           have the real agents talk, and keep what their drivers saw
+                              (--again: keep the recordings, write anew what is seen of them)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["test"] => test::run(),
+        ["test"] => test::run(agents::Wanted::Everyday),
+        ["test", "--all"] => test::run(agents::Wanted::All),
         ["tidy"] => tidy::run(),
         ["sim", options @ ..] => from_outcome(proof::simulate(options)),
         ["kill", options @ ..] => from_outcome(proof::kill(options)),
         ["agents", options @ ..] => from_outcome(agents::run(options)),
+        ["record", options @ ..] => from_outcome(agents::record::run(options)),
         [] | ["help" | "--help" | "-h"] => {
             shell::say(USAGE);
             ExitCode::SUCCESS

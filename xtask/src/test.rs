@@ -6,12 +6,13 @@
 //!
 //! Not here: the rules that `tidy` checks, reading a runner's summary (`tally`).
 
-mod tally;
+pub(crate) mod tally;
 
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
-use crate::{shell, tidy};
+use crate::agents::Wanted;
+use crate::{agents, shell, tidy};
 use tally::Tally;
 
 /// One thing that has to hold.
@@ -28,6 +29,8 @@ enum Action {
     Runner(Command),
     /// The rules of the house, in this process.
     Tidy,
+    /// The scenarios of the real agents.
+    Agents(Wanted<'static>),
 }
 
 /// Something that a step cannot do without.
@@ -38,13 +41,13 @@ struct Need {
 }
 
 /// Runs every step, even after a failure: one run tells everything.
-pub(crate) fn run() -> ExitCode {
-    let (mut total, mut failed_steps) = (Tally::default(), Vec::new());
-    for step in steps() {
+pub(crate) fn run(agents: Wanted<'static>) -> ExitCode {
+    let (mut total, mut failed_steps, mut skipped) = (Tally::default(), Vec::new(), Vec::new());
+    for step in steps(agents) {
         let name = step.name;
         shell::say(&format!("== {name}"));
         let started = Instant::now();
-        let tally = perform(step);
+        let tally = perform(step, &mut skipped);
         let seconds = started.elapsed().as_secs_f64();
         let outcome = if tally.failed == 0 { "ok" } else { "FAILED" };
         shell::say(&format!("== {name}: {outcome} ({seconds:.1} s)"));
@@ -53,6 +56,9 @@ pub(crate) fn run() -> ExitCode {
         }
         total = total.plus(tally);
     }
+    for sentence in &skipped {
+        shell::say(&format!("SKIPPED: {sentence}"));
+    }
     if !failed_steps.is_empty() {
         shell::say(&format!("failed: {}", failed_steps.join(", ")));
     }
@@ -60,8 +66,8 @@ pub(crate) fn run() -> ExitCode {
     if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// In order of how soon they tell. Later steps (the page, real agents) join this list.
-fn steps() -> Vec<Step> {
+/// In order of how soon they tell. Later steps (the page) join this list.
+fn steps(agents: Wanted<'static>) -> Vec<Step> {
     vec![
         Step {
             name: "format",
@@ -97,10 +103,12 @@ fn steps() -> Vec<Step> {
         },
         Step { name: "documentation", needs: vec![], action: Action::Program(documentation()) },
         Step { name: "tidy", needs: vec![], action: Action::Tidy },
+        Step { name: "real agents", needs: vec![c_compiler()], action: Action::Agents(agents) },
     ]
 }
 
-fn perform(step: Step) -> Tally {
+/// What could not be tried is added to `skipped`, in a sentence each.
+fn perform(step: Step, skipped: &mut Vec<String>) -> Tally {
     for need in step.needs {
         if !shell::answers(need.probe) {
             shell::say(need.missing);
@@ -113,6 +121,7 @@ fn perform(step: Step) -> Tally {
             shell::watch(command).map(|(well, lines)| (well, tally::count(&lines)))
         }
         Action::Tidy => Ok((tidy::report(), Tally::default())),
+        Action::Agents(wanted) => play_agents(wanted, skipped),
     };
     match outcome {
         Ok((true, tally)) => tally,
@@ -122,6 +131,25 @@ fn perform(step: Step) -> Tally {
             Tally::FAILURE
         }
     }
+}
+
+/// Agents that cannot be fetched (no network, say) fail nothing, but are never passed over in
+/// silence.
+fn play_agents(wanted: Wanted<'_>, skipped: &mut Vec<String>) -> Result<(bool, Tally), String> {
+    let outcome = match agents::install(wanted) {
+        Ok(outcome) => outcome,
+        Err(sentence) => {
+            skipped.push(format!("the real agents: {sentence}"));
+            return Ok((true, Tally::default()));
+        }
+    };
+    skipped.extend(outcome.missing);
+    if outcome.installed.is_empty() {
+        return Ok((true, Tally::default()));
+    }
+    let played = agents::play::play(&outcome.installed, &outcome.list)?;
+    shell::say(&format!("\n{}", played.table.markdown()));
+    Ok((played.is_well, played.tally))
 }
 
 fn test_runner() -> Command {
@@ -158,20 +186,23 @@ mod tests {
     fn a_missing_need_fails_its_step_without_running_it() {
         let needs = vec![Need { probe: Command::new("no-such-program"), missing: "get it" }];
         let action = Action::Program(cargo(&["--version"]));
-        assert_eq!(perform(Step { name: "x", needs, action }), Tally::FAILURE);
+        let step = Step { name: "x", needs, action };
+        assert_eq!(perform(step, &mut vec![]), Tally::FAILURE);
     }
 
     #[test]
     fn a_step_that_fails_without_a_summary_counts_as_one_failure() {
         let fails = || cargo(&["no-such-subcommand"]);
         for action in [Action::Program(fails()), Action::Runner(fails())] {
-            assert_eq!(perform(Step { name: "x", needs: vec![], action }), Tally::FAILURE);
+            let step = Step { name: "x", needs: vec![], action };
+            assert_eq!(perform(step, &mut vec![]), Tally::FAILURE);
         }
     }
 
     #[test]
     fn a_step_that_succeeds_counts_only_tests() {
         let action = Action::Program(cargo(&["--version"]));
-        assert_eq!(perform(Step { name: "x", needs: vec![], action }), Tally::default());
+        let step = Step { name: "x", needs: vec![], action };
+        assert_eq!(perform(step, &mut vec![]), Tally::default());
     }
 }

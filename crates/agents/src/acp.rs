@@ -15,6 +15,7 @@ mod frames;
 mod listing;
 mod notes;
 mod observation;
+mod opening;
 mod orders;
 mod questions;
 mod quirks;
@@ -34,10 +35,10 @@ use crate::{Driver, Ended, Input, Order, Output, Scribe, Setup};
 pub use listing::{Listed, Listing};
 use notes::{Notes, Wanted};
 use observation::Observation;
+use opening::Starting;
 use questions::Questions;
 use quirks::Quirks;
 use settings::{Abilities, Setting, Settings};
-use transport::Starting;
 use turn::Turn;
 
 /// Orders that wait for the program or for the run's end. Beyond, they are refused.

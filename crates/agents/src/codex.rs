@@ -3,8 +3,8 @@
 //! A session is a thread of Codex, a run is a turn. The program is started when it is needed and
 //! goes on with the thread that the notes name; while it starts, orders wait.
 //!
-//! Invariant: a message is told as delivered when Codex answered or showed it, under an id of
-//! ours that Codex keeps in its own record; what died unanswered is looked up there.
+//! Invariant: a message that begins a run is told as delivered when Codex shows it, for then it is
+//! in Codex's own record, under an id of ours; what died before is looked up there.
 //!
 //! Not here: where the program runs (`proxy`), how its lines are framed (`rpc`).
 
@@ -14,6 +14,7 @@ mod ending;
 mod frames;
 mod history;
 mod items;
+mod news;
 mod notes;
 mod observation;
 mod opening;
@@ -52,7 +53,7 @@ pub(crate) const KNOWN: Known = Known {
     display_name: "Codex",
     command: "codex",
     args: &[],
-    install: "npm install -g @openai/codex",
+    install: "Install it with: npm install -g @openai/codex",
 };
 /// Orders that wait for the program to start, and messages that wait for a run to end. What
 /// comes beyond is refused.
@@ -68,8 +69,7 @@ pub struct Codex {
     phase: Phase,
     /// As Codex names the conversation that is open.
     thread: String,
-    /// Whether that conversation was begun in this program and has no record yet.
-    is_fresh: bool,
+    record: Record,
     waiting: VecDeque<Todo>,
     /// Messages for after the run.
     held: VecDeque<Sent>,
@@ -90,6 +90,17 @@ enum Phase {
     Up,
     /// The session is over.
     Closed,
+}
+
+/// What Codex has written down of the thread before this program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Record {
+    /// All that reached it.
+    Kept,
+    /// Nothing: nothing was said.
+    Empty,
+    /// Nothing any more, or not yet when it was killed.
+    Lost,
 }
 
 /// What waits for the program.
@@ -132,7 +143,7 @@ impl Codex {
             scribe: Scribe::default(),
             phase: Phase::Asleep,
             thread: String::new(),
-            is_fresh: false,
+            record: Record::Kept,
             waiting: VecDeque::new(),
             held: VecDeque::new(),
             turn: None,
@@ -267,12 +278,12 @@ impl Codex {
             Why::Import => self.page_of_history(result, now),
             Why::ImportWhole => self.whole_history(result, now),
             Why::Start(sent) => self.start_answered(sent, result, now),
-            Why::Steer(sent) => self.steer_answered(sent, result),
+            Why::Steer(sent) => self.steer_answered(sent, result.is_ok(), now),
             Why::Interrupt => self.interrupt_answered(result, now),
             Why::Terminals(items) => self.terminals_listed(&items, result),
             Why::Settings(request, wish) => self.setting_answered(&request, wish, result),
             Why::LookUp(search) => self.page_looked_up(search, result),
-            Why::LookUpWhole(search) => self.whole_looked_up(search, result),
+            Why::LookUpWhole(search) => self.whole_looked_up(&search, result),
             Why::Ignored => {}
         }
     }

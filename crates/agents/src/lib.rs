@@ -15,6 +15,7 @@ mod moments;
 mod names;
 pub mod pi;
 mod program;
+pub mod recording;
 pub mod rpc;
 mod scribe;
 mod stored;

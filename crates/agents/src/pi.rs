@@ -19,6 +19,7 @@ mod delivery;
 mod dialogs;
 mod frames;
 mod life;
+mod lookup;
 mod notes;
 mod observation;
 mod orders;
@@ -27,14 +28,14 @@ mod tools;
 mod transport;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 
-use domain::{MessageId, RequestId, Sequence, Timestamp};
+use domain::{RequestId, Timestamp};
 
 use crate::{Driver, Input, Order, Output, Scribe, Setup};
 use delivery::{Deliveries, Leaf};
 use dialogs::Dialogs;
 use life::Life;
+use lookup::Sought;
 use notes::{Known, Notes};
 use observation::Watch;
 use transport::Requests;
@@ -82,16 +83,6 @@ struct Interrupt {
     requests: Vec<RequestId>,
     until: Timestamp,
     is_ending: bool,
-}
-
-/// Something that is looked for in pi's record.
-#[derive(Debug)]
-struct Sought {
-    file: PathBuf,
-    id: MessageId,
-    attempt: Sequence,
-    /// Whether the proxy asks; else pi died with it in its hands.
-    is_ordered: bool,
 }
 
 impl Pi {
@@ -181,6 +172,8 @@ impl Driver for Pi {
             && !self.scribe.is_asking_any()
             && self.deliveries.is_idle()
             && self.lookups.is_empty()
+            && self.readers.is_empty()
+            && !self.requests.has_setting()
     }
 }
 

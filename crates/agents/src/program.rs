@@ -17,7 +17,8 @@ pub struct Program {
     /// Where it works.
     pub folder: PathBuf,
     /// Files that it needs, by name and content: written before it starts, where only the proxy
-    /// writes. [`Program::argument_of`] stands for the path of one among the arguments.
+    /// writes. [`Program::argument_of`] stands for the path of one among the arguments
+    /// and the variables.
     pub files: Vec<(String, String)>,
 }
 

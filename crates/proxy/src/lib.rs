@@ -9,6 +9,7 @@
 //!
 //! Not here: what is known of each agent (`agents`), frames (`wire`), numbering (`link`).
 
+mod aids;
 pub mod catalog;
 pub mod config;
 pub mod conversations;

@@ -197,9 +197,17 @@ impl Books {
 
     /// A stretch of a session's history.
     pub async fn events(&self, ask: EventsAsked) -> Result<EventPage, Fault> {
+        self.begin_events(ask).await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// The same, begun at once and awaited later or not at all.
+    pub(crate) fn begin_events(
+        &self,
+        ask: EventsAsked,
+    ) -> oneshot::Receiver<Result<EventPage, Fault>> {
         let (reply, answer) = oneshot::channel();
         let _ = self.reads.send(Read::Events { ask, reply });
-        answer.await.unwrap_or_else(|_| Err(closed()))
+        answer
     }
 
     /// A stretch of any stream, undecoded.
@@ -372,11 +380,10 @@ fn serve_read(reader: &mut dyn Reader, job: Read) {
 }
 
 fn read_events(reader: &mut dyn Reader, ask: &EventsAsked) -> Result<EventPage, Fault> {
-    let page = reader.events(&ask.stream, ask.after, ask.upto, ask.limit, PAGE_BYTES_MAX)?;
-    let events: Result<Vec<_>, _> =
-        page.entries.iter().map(|entry| store::codec::decode_event(&entry.body)).collect();
-    let (head, first_kept, has_more) = (page.head, page.first_kept, page.has_more);
-    Ok(EventPage { events: events?, head, first_kept, has_more })
+    let EventsAsked { stream, after, upto, limit } = ask;
+    let (events, page) = reader.recorded(stream, *after, *upto, *limit, PAGE_BYTES_MAX)?;
+    let Page { head, first_kept, has_more, entries: _ } = page;
+    Ok(EventPage { events, head, first_kept, has_more })
 }
 
 fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Fault> {

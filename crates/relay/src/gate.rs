@@ -6,6 +6,7 @@
 //!
 //! Not here: what frames mean (`wire`), accepting sockets and checking credentials (`server`).
 
+mod ahead;
 mod client;
 mod proxy;
 mod room;

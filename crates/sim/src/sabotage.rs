@@ -14,6 +14,8 @@ pub enum Sabotage {
         /// One in so many.
         one_in: u64,
     },
+    /// Every commit is reported as done and happens with the next one: a crash loses the last.
+    AnswersEarly,
 }
 
 /// A ledger that lies about its commits.
@@ -21,16 +23,23 @@ pub(crate) struct Saboteur {
     ledger: MemoryLedger,
     sabotage: Sabotage,
     commits: u64,
+    promised: Vec<Append>,
 }
 
 impl Saboteur {
     pub(crate) fn new(ledger: MemoryLedger, sabotage: Sabotage) -> Self {
-        Self { ledger, sabotage, commits: 0 }
+        Self { ledger, sabotage, commits: 0, promised: vec![] }
+    }
+
+    fn keep_promises(&mut self) -> Result<(), Fault> {
+        let promised = std::mem::take(&mut self.promised);
+        if promised.is_empty() { Ok(()) } else { self.ledger.commit(&promised).map(drop) }
     }
 }
 
 impl Ledger for Saboteur {
     fn acquire(&mut self, stream: &SessionId, owner: &str) -> Result<Lease, Fault> {
+        self.keep_promises()?;
         self.ledger.acquire(stream, owner)
     }
 
@@ -38,6 +47,11 @@ impl Ledger for Saboteur {
         self.commits += 1;
         match self.sabotage {
             Sabotage::DropsCommits { one_in } if self.commits.is_multiple_of(one_in) => {
+                Ok(group.iter().map(|_| Ok(())).collect())
+            }
+            Sabotage::AnswersEarly => {
+                self.keep_promises()?;
+                self.promised = group.to_vec();
                 Ok(group.iter().map(|_| Ok(())).collect())
             }
             Sabotage::None | Sabotage::DropsCommits { .. } => self.ledger.commit(group),

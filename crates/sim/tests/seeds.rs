@@ -1,4 +1,4 @@
-//! The invariants hold in many worlds, and a relay that drops a commit on purpose is found out.
+//! The invariants hold in many worlds, and a relay that is broken on purpose is found out.
 
 use sim::{Options, Sabotage, run};
 
@@ -28,6 +28,11 @@ fn nothing_is_lost_and_nothing_happens_twice_in_seeds_1500_to_1999() {
 #[test]
 fn a_relay_that_drops_a_commit_is_found_out() {
     found_out(Sabotage::DropsCommits { one_in: 40 });
+}
+
+#[test]
+fn a_relay_that_answers_before_its_commit_is_found_out() {
+    found_out(Sabotage::AnswersEarly);
 }
 
 #[test]

@@ -6,6 +6,8 @@
 //!
 //! Not here: what the events mean (`domain`), where the bytes lie (`sqlite`, `memory`).
 
+mod quick;
+
 use domain::session::delivery::Told;
 use domain::session::{Card, Session};
 use domain::{fleet, session};
@@ -50,6 +52,10 @@ pub fn encode_event(recorded: &session::Recorded) -> Vec<u8> {
 
 /// A session's event from bytes.
 pub fn decode_event(body: &[u8]) -> Result<session::Recorded, Fault> {
+    quick::message(body).map_or_else(|| decode_general(body), Ok)
+}
+
+fn decode_general(body: &[u8]) -> Result<session::Recorded, Fault> {
     let SessionIn { v, n, at, from, e } = from_bytes(body)?;
     check(v)?;
     Ok(session::Recorded { sequence: n, at, position: from, event: e })

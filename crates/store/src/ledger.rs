@@ -5,9 +5,9 @@
 //!
 //! Not here: backends (`memory`, `sqlite`), credentials and uploads (`vault`).
 
-use domain::{MessageId, Sequence, SessionId, Timestamp};
+use domain::{MessageId, Sequence, SessionId, Timestamp, session};
 
-use crate::{Fault, Vault};
+use crate::{Fault, Vault, codec};
 
 /// One append may not be larger than this in total; beyond it the append is refused.
 pub const APPEND_BYTES_MAX: usize = 64 * 1024 * 1024;
@@ -213,6 +213,22 @@ pub trait Reader: Send {
         limit: usize,
         limit_bytes: usize,
     ) -> Result<Page, Fault>;
+
+    /// The same of a session, decoded; the page has no entries.
+    fn recorded(
+        &mut self,
+        stream: &SessionId,
+        after: Sequence,
+        upto: Option<Sequence>,
+        limit: usize,
+        limit_bytes: usize,
+    ) -> Result<(Vec<session::Recorded>, Page), Fault> {
+        let mut page = self.events(stream, after, upto, limit, limit_bytes)?;
+        let entries = std::mem::take(&mut page.entries).into_iter();
+        let decoded = entries.map(|entry| codec::decode_event(&entry.body));
+        let decoded: Result<Vec<_>, _> = decoded.collect();
+        Ok((decoded.map_err(|fault| fault.of_stream(stream))?, page))
+    }
 
     /// The last told state of a send.
     fn send_state(&mut self, stream: &SessionId, id: &MessageId) -> Result<Option<Vec<u8>>, Fault>;

@@ -53,10 +53,10 @@ pub(super) struct Named {
 pub(super) struct Capabilities {
     #[serde(deserialize_with = "lenient")]
     pub(super) load_session: bool,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) prompt_capabilities: PromptCapabilities,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) session_capabilities: SessionCapabilities,
+    #[serde(rename = "promptCapabilities", deserialize_with = "lenient")]
+    pub(super) prompt: PromptCapabilities,
+    #[serde(rename = "sessionCapabilities", deserialize_with = "lenient")]
+    pub(super) session: SessionCapabilities,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -244,8 +244,8 @@ impl Block {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Tool {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) tool_call_id: String,
+    #[serde(rename = "toolCallId", deserialize_with = "lenient")]
+    pub(super) id: String,
     #[serde(deserialize_with = "lenient")]
     pub(super) name: Option<String>,
     #[serde(deserialize_with = "lenient")]
@@ -373,14 +373,14 @@ pub(super) struct Prompted {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(default)]
 pub(super) struct Tokens {
-    #[serde(deserialize_with = "lenient")]
-    pub(super) input_tokens: Option<u64>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) output_tokens: Option<u64>,
-    #[serde(deserialize_with = "lenient")]
-    pub(super) cached_read_tokens: Option<u64>,
+    #[serde(rename = "inputTokens", deserialize_with = "lenient")]
+    pub(super) input: Option<u64>,
+    #[serde(rename = "outputTokens", deserialize_with = "lenient")]
+    pub(super) output: Option<u64>,
+    #[serde(rename = "cachedReadTokens", deserialize_with = "lenient")]
+    pub(super) cached_read: Option<u64>,
 }
 
 /// `session/request_permission`.

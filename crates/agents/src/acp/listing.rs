@@ -5,12 +5,11 @@
 
 use std::path::Path;
 
-use domain::Timestamp;
 use serde_json::{Value, json};
 
 use super::frames::{self, Initialized};
 use crate::rpc::{Incoming, METHOD_NOT_FOUND, Rpc, Version};
-use crate::{Launcher, Program, Summary};
+use crate::{Launcher, Program, Summary, moment};
 
 /// Conversations that are listed; of more, those that the agent tells first.
 const LISTED_MAX: usize = 500;
@@ -64,7 +63,7 @@ impl Listing {
             Incoming::Answer { result: Err(error), .. } => Listed::Impossible(error.to_string()),
             Incoming::Answer { tag: Ask::Initialize, result: Ok(result) } => {
                 let told: Initialized = frames::read(result);
-                if told.agent_capabilities.session_capabilities.list.is_none() {
+                if told.agent_capabilities.session.list.is_none() {
                     return Listed::Impossible("it does not list its conversations".to_owned());
                 }
                 let params = match &self.workspace {
@@ -88,37 +87,15 @@ fn read(result: Value) -> Vec<Summary> {
         id: session.session_id,
         title: session.title.filter(|title| !title.is_empty()),
         workspace: session.cwd,
-        updated_at: session.updated_at.as_deref().and_then(time),
+        updated_at: session.updated_at.as_deref().and_then(moment),
     };
     listed.sessions.into_iter().take(LISTED_MAX).map(summary).collect()
-}
-
-/// `2026-11-15T20:58:45.445Z`
-fn time(text: &str) -> Option<Timestamp> {
-    let (date, rest) = text.strip_suffix('Z')?.split_once('T')?;
-    let mut date = date.splitn(3, '-').map(|piece| piece.parse::<u64>().ok());
-    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
-    let (clock, fraction) = rest.split_once('.').unwrap_or((rest, "0"));
-    let mut clock = clock.splitn(3, ':').map(|piece| piece.parse::<u64>().ok());
-    let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
-    let milliseconds: u64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
-    if year < 1970 || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Years that begin in March, so that the leap day is the last.
-    let shifted_year = if month <= 2 { year - 1 } else { year };
-    let shifted_month = (month + 9) % 12;
-    let of_year = (153 * shifted_month + 2) / 5 + day - 1;
-    let leap_days = shifted_year / 4 - shifted_year / 100 + shifted_year / 400;
-    // 1970-01-01 is day 719468 of this reckoning.
-    let days = (365 * shifted_year + leap_days + of_year).checked_sub(719_468)?;
-    let seconds = ((days * 24 + hour) * 60 + minute) * 60 + second;
-    Some(Timestamp(seconds * 1_000 + milliseconds))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use domain::Timestamp;
 
     #[test]
     fn conversations_are_listed_after_a_handshake() {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{MessageId, Sequence};
+use domain::{MessageId, Sequence, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -16,7 +16,11 @@ use super::settings::{Abilities, Setting, Settings};
 #[serde(rename_all = "snake_case")]
 enum Note {
     /// The agent's own name of the conversation. A new name begins anew.
-    Conversation(String),
+    Conversation {
+        id: String,
+        /// When it was opened, if it was opened here.
+        opened_at: Option<Timestamp>,
+    },
     /// The session was ready.
     Ready,
     /// As the agent last told.
@@ -80,6 +84,7 @@ struct Written {
 #[derive(Debug, Default)]
 pub(super) struct Notes {
     pub(super) conversation: Option<String>,
+    pub(super) opened_at: Option<Timestamp>,
     pub(super) is_ready: bool,
     pub(super) settings: Settings,
     pub(super) abilities: Abilities,
@@ -109,7 +114,8 @@ impl Notes {
 
     fn apply(&mut self, note: Note) {
         match note {
-            Note::Conversation(id) => {
+            Note::Conversation { id, opened_at } => {
+                self.opened_at = opened_at;
                 if self.conversation.as_ref() != Some(&id) {
                     self.conversations += 1;
                 }
@@ -142,8 +148,8 @@ impl Notes {
         line
     }
 
-    pub(super) fn note_conversation(&mut self, id: String) -> String {
-        self.note(Note::Conversation(id))
+    pub(super) fn note_conversation(&mut self, id: String, opened_at: Option<Timestamp>) -> String {
+        self.note(Note::Conversation { id, opened_at })
     }
 
     pub(super) fn note_ready(&mut self) -> String {
@@ -243,7 +249,7 @@ mod tests {
     fn what_was_noted_is_known_again_and_a_torn_line_is_passed_over() {
         let mut notes = Notes::default();
         let mut lines = vec![
-            notes.note_conversation("c1".to_owned()),
+            notes.note_conversation("c1".to_owned(), None),
             notes.note_writing(&"m1".into(), Sequence(1), "hello"),
             notes.note_delivered(&"m1".into(), Sequence(1)),
             notes.note_writing(&"m2".into(), Sequence(2), " hello\n"),
@@ -262,9 +268,9 @@ mod tests {
     #[test]
     fn a_new_conversation_has_not_begun() {
         let mut notes = Notes::default();
-        notes.note_conversation("c1".to_owned());
+        notes.note_conversation("c1".to_owned(), None);
         notes.note_writing(&"m1".into(), Sequence(1), "hello");
-        notes.note_conversation("c2".to_owned());
+        notes.note_conversation("c2".to_owned(), None);
         assert!(!notes.has_begun());
         assert!(notes.is_of_another_conversation(&"m1".into(), Sequence(1)));
     }

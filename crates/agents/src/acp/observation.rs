@@ -131,14 +131,14 @@ impl Observation {
 
     /// The todo list that a tool is given, once for each call.
     fn todo_list(&mut self, frame: &Tool, quirks: &Quirks) -> Option<Vec<PlanEntry>> {
-        let is_planning = quirks.plan_tool.is_some_and(|tool| {
-            self.tools.name(&frame.tool_call_id).is_some_and(|name| name == tool)
-        });
+        let is_planning = quirks
+            .plan_tool
+            .is_some_and(|tool| self.tools.name(&frame.id).is_some_and(|name| name == tool));
         let todos = frame.raw_input.as_ref()?.get("todos").filter(|_| is_planning)?;
-        if self.planned.as_deref() == Some(&frame.tool_call_id) {
+        if self.planned.as_deref() == Some(&frame.id) {
             return None;
         }
-        self.planned = Some(frame.tool_call_id.clone());
+        self.planned = Some(frame.id.clone());
         Some(plan(super::frames::read(todos.clone())))
     }
 

@@ -18,13 +18,13 @@ impl Acp {
                 self.hold(order);
                 self.go_on(now);
             }
-            Order::LookUp { id, attempt } => match self.look_up_at_once(id, *attempt) {
-                Some(found) => self.looked_up(id, *attempt, found),
-                None => {
-                    self.hold(order);
-                    self.go_on(now);
+            Order::LookUp { id, attempt } => {
+                if let Some(found) = self.look_up_at_once(id, *attempt) {
+                    return self.looked_up(id, *attempt, found);
                 }
-            },
+                self.hold(order);
+                self.go_on(now);
+            }
             Order::Answer { request, prompt, choice, detail } => {
                 self.answer(request, prompt, choice.as_ref(), detail.as_ref(), now);
             }

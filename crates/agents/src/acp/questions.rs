@@ -60,7 +60,7 @@ impl Questions {
             None => format!("ask-{}-{id}", now.0),
         });
         let frame = &permission.tool_call;
-        let tool = Some(frame.tool_call_id.as_str()).filter(|id| !id.is_empty());
+        let tool = Some(frame.id.as_str()).filter(|id| !id.is_empty());
         let tool = tool.map(ToolCallId::from);
         let ids = |options: &mut dyn Iterator<Item = &PermissionOption>| {
             options.map(|option| ChoiceId::from(option.option_id.as_str())).collect()

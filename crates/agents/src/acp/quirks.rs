@@ -5,6 +5,7 @@
 
 /// What is particular about an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "a table of habits, each there or not")]
 pub(super) struct Quirks {
     /// What people call it.
     pub(super) display_name: Option<&'static str>,
@@ -18,18 +19,30 @@ pub(super) struct Quirks {
     pub(super) replay_marks: &'static [&'static str],
     /// The replay goes on after the answer to `session/load`, until the commands are told.
     pub(super) replay_trails: bool,
-    /// How long a `session/load` that fails is tried again.
-    pub(super) load_retry_ms: u64,
+    /// Its record is named by the minute, and a load within the minute in which the conversation
+    /// was opened writes over it: the load waits for the next.
+    pub(super) names_by_the_minute: bool,
     /// A message that the replay lacks was never received.
     pub(super) records_all: bool,
     /// Each piece of thinking is a thought of its own.
     pub(super) thoughts_are_whole: bool,
+    /// What its program needs to be told besides the person's own settings.
+    pub(super) defaults: Option<Defaults>,
     /// It tells what it is about to write (`fs/write_text_file`), and then writes it itself.
     pub(super) announces_writes: bool,
     /// The tool whose input is the todo list, where no plan is told.
     pub(super) plan_tool: Option<&'static str>,
     /// What stands between a tool's name and the rest of its call's id.
     pub(super) tool_name_ends_at: Option<&'static str>,
+}
+
+/// A file of settings that count where the person has none, named to the program by a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Defaults {
+    /// Left alone where the person has set it.
+    pub(super) variable: &'static str,
+    pub(super) file: &'static str,
+    pub(super) text: &'static str,
 }
 
 const PLAIN: Quirks = Quirks {
@@ -39,9 +52,10 @@ const PLAIN: Quirks = Quirks {
     notice_marks: &[],
     replay_marks: &[],
     replay_trails: false,
-    load_retry_ms: 0,
+    names_by_the_minute: false,
     records_all: false,
     thoughts_are_whole: false,
+    defaults: None,
     announces_writes: false,
     plan_tool: None,
     tool_name_ends_at: None,
@@ -53,8 +67,14 @@ const GEMINI: Quirks = Quirks {
     mode_mark: Some("[MODE_UPDATE]"),
     replay_marks: &["<session_context>", "[Function Call:", "[Function Response:"],
     replay_trails: true,
-    // Its files are named by the minute: within that minute a session may not be found.
-    load_retry_ms: 70_000,
+    names_by_the_minute: true,
+    // Each load leaves an empty record beside the full one, and the next start's tidying removes
+    // both. Without tidying the conversation can be loaded more than once.
+    defaults: Some(Defaults {
+        variable: "GEMINI_CLI_SYSTEM_DEFAULTS_PATH",
+        file: "gemini-defaults.json",
+        text: r#"{"general":{"sessionRetention":{"enabled":false}}}"#,
+    }),
     thoughts_are_whole: true,
     tool_name_ends_at: Some("__"),
     ..PLAIN

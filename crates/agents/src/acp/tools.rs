@@ -38,10 +38,10 @@ pub(super) enum News {
 impl Tools {
     /// Takes in what the agent tells.
     pub(super) fn hear(&mut self, frame: &Tool, quirks: &Quirks) -> Option<News> {
-        if frame.tool_call_id.is_empty() {
+        if frame.id.is_empty() {
             return None;
         }
-        let id = ToolCallId::from(frame.tool_call_id.as_str());
+        let id = ToolCallId::from(frame.id.as_str());
         let Some(known) = self.0.get_mut(&id) else {
             if self.0.len() >= KNOWN_MAX {
                 self.0.pop_first();
@@ -175,7 +175,7 @@ pub(super) fn name(frame: &Tool, quirks: &Quirks) -> String {
     let own = frame.name.as_deref().or(frame.meta.claude_code.tool_name.as_deref());
     let of_id = || {
         let end = quirks.tool_name_ends_at?;
-        frame.tool_call_id.split_once(end).map(|(name, _)| name)
+        frame.id.split_once(end).map(|(name, _)| name)
     };
     // Some give the tool's name as the first title.
     let of_title = || {

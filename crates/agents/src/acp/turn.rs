@@ -213,9 +213,9 @@ impl Acp {
         let quota = &prompted.meta.quota.token_count;
         let tokens = prompted.usage.as_ref();
         let usage = Usage {
-            input_tokens: tokens.and_then(|t| t.input_tokens).or(quota.input_tokens),
-            output_tokens: tokens.and_then(|t| t.output_tokens).or(quota.output_tokens),
-            cached_tokens: tokens.and_then(|t| t.cached_read_tokens),
+            input_tokens: tokens.and_then(|t| t.input).or(quota.input_tokens),
+            output_tokens: tokens.and_then(|t| t.output).or(quota.output_tokens),
+            cached_tokens: tokens.and_then(|t| t.cached_read),
             cost_micro_usd: self.observation.cost_micro_usd(),
         };
         (usage != Usage::default()).then_some(usage)

@@ -140,15 +140,19 @@ impl Claude {
 
     /// Where the agent keeps a conversation of this workspace.
     pub(super) fn session_file(&self, id: &str) -> PathBuf {
+        let folder = self.folder().unwrap_or_default();
+        folder.join("projects").join(self.project()).join(format!("{id}.jsonl"))
+    }
+
+    /// The agent's folder, where the person's environment says.
+    fn folder(&self) -> Option<PathBuf> {
         let set = |name: &str| {
             let env = self.setup.launcher.env.iter().find(|(known, _)| known == name);
-            env.map(|(_, value)| value.clone()).or_else(|| self.setup.variables.get(name).cloned())
+            let value = env.map(|(_, value)| value).or_else(|| self.setup.variables.get(name));
+            value.filter(|value| !value.is_empty()).map(PathBuf::from)
         };
-        let folder = match set("CLAUDE_CONFIG_DIR").filter(|value| !value.is_empty()) {
-            Some(folder) => PathBuf::from(folder),
-            None => PathBuf::from(set("HOME").unwrap_or_default()).join(".claude"),
-        };
-        folder.join("projects").join(self.project()).join(format!("{id}.jsonl"))
+        let home = || set("HOME").or_else(|| set("USERPROFILE"));
+        set("CLAUDE_CONFIG_DIR").or_else(|| Some(home()?.join(".claude")))
     }
 
     fn project(&self) -> String {
@@ -157,7 +161,7 @@ impl Claude {
 
     /// Whether the agent would name its folder as we do.
     fn is_certain_of_files(&self) -> bool {
-        self.project().len() <= FOLDER_NAME_MAX
+        self.folder().is_some() && self.project().len() <= FOLDER_NAME_MAX
     }
 
     /// Whether sends are on their way.

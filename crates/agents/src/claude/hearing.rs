@@ -47,7 +47,7 @@ impl Claude {
                 _ => {}
             },
             Frame::Result(result) => self.turn_over(&result, now),
-            Frame::System(frame) => self.system(&frame, now),
+            Frame::System(frame) => self.system(&frame, line, now),
             Frame::ControlRequest { request_id, request } => {
                 self.requested(request_id, request, now);
             }
@@ -71,8 +71,10 @@ impl Claude {
         }
     }
 
-    fn system(&mut self, frame: &System, now: Timestamp) {
-        self.watch.system(frame, &mut self.scribe, now);
+    fn system(&mut self, frame: &System, line: &str, now: Timestamp) {
+        if !self.watch.system(frame, &mut self.scribe, now) {
+            self.watch.unknown(line, &mut self.scribe);
+        }
         if frame.subtype == "init"
             && let Some(id) = &frame.session_id
         {
@@ -154,7 +156,7 @@ impl Claude {
             return;
         }
         if let Some(call) = question.tool_call() {
-            call_is(call, ToolStatus::Pending, &mut self.scribe, now);
+            self.watch.call_asks(call, &mut self.scribe, now);
         }
         let id = question.request_id.as_str().into();
         self.scribe.ask(question.prompt(id, self.scribe.run().cloned(), now), now);
@@ -174,7 +176,10 @@ impl Claude {
     fn withdrawn(&mut self, request_id: &str, now: Timestamp) {
         let of_it = |(_, question): &(_, Question)| question.request_id == request_id;
         if let Some(at) = self.questions.iter().position(of_it) {
-            let (prompt, _) = self.questions.remove(at);
+            let (prompt, question) = self.questions.remove(at);
+            if let Some(call) = question.tool_call() {
+                self.watch.call_was_answered(call);
+            }
             self.scribe.prompt_gone(&prompt, now);
         }
     }

@@ -159,6 +159,7 @@ impl Claude {
         self.scribe.prompt_answered(&prompt, now);
         let Some(call) = question.tool_call() else { return };
         let (watch, scribe) = (&mut self.watch, &mut self.scribe);
+        watch.call_was_answered(call);
         match (answer.is_allowed, &answer.input) {
             (true, Some(input)) => watch.call_changed(call, question.tool(), input, scribe, now),
             (true, None) => call_is(call, ToolStatus::Running, scribe, now),

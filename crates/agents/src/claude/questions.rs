@@ -96,8 +96,8 @@ impl Question {
             "WebFetch" => format!("Fetch {}?", of("url")),
             tool => format!("Use {name}?\n{}", cut(&tools::title(tool, &self.input()))),
         };
-        let mut text = asked.title.clone().unwrap_or(subject);
-        let more = [&asked.decision_reason, &asked.description];
+        let mut text = subject;
+        let more = [&asked.title, &asked.decision_reason, &asked.description];
         for line in more.into_iter().flatten() {
             if !text.contains(line.as_str()) {
                 text = format!("{text}\n{line}");

@@ -164,6 +164,12 @@ impl Requests {
         json!({"type": "control_request", "request_id": id, "request": request}).to_string()
     }
 
+    /// How many were asked.
+    #[cfg(test)]
+    pub(super) fn asked(&self) -> u64 {
+        self.asked
+    }
+
     /// What an answer is for. `None` for one that nobody waits for: our own, echoed.
     pub(super) fn answered(&mut self, id: &str) -> Option<Purpose> {
         self.open.remove(id).map(|(purpose, _)| purpose)

@@ -106,12 +106,12 @@ impl Settings {
     }
 
     fn known_model(&self) -> Option<&Model> {
-        self.listed()?.iter().find(|model| model.model == self.model)
+        self.listed()?.iter().find(|model| model.name == self.model)
     }
 
     /// Whether a model can be switched to, as far as Codex tells.
     pub(super) fn has_model(&self, name: &str) -> bool {
-        self.listed().is_none_or(|models| models.iter().any(|model| model.model == name))
+        self.listed().is_none_or(|models| models.iter().any(|model| model.name == name))
     }
 
     /// Whether the model can think that hard, as far as Codex tells.
@@ -146,9 +146,9 @@ impl Settings {
     pub(super) fn config(&self, now: Timestamp) -> AgentConfig {
         let sandbox = sandbox_name(&self.sandbox);
         let mode = Mode { policy: policy_name(&self.policy), sandbox: sandbox.clone() };
-        let visible = |model: &&Model| !model.hidden || model.model == self.model;
+        let visible = |model: &&Model| !model.hidden || model.name == self.model;
         let models = self.listed().map(|models| {
-            models.iter().filter(visible).map(|model| ModelId::from(&*model.model)).collect()
+            models.iter().filter(visible).map(|model| ModelId::from(model.name.as_str())).collect()
         });
         let own_effort = || self.known_model()?.default_reasoning_effort.clone();
         let modalities = self.known_model().and_then(|model| model.input_modalities.as_ref());

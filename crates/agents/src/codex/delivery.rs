@@ -35,7 +35,7 @@ pub(super) struct Sent {
 impl Codex {
     pub(super) fn deliver(&mut self, send: &Send, attempt: Sequence, files: &[File]) {
         let Some(words) = self.scribe.words_of(send, attempt) else { return };
-        let sent = Sent {
+        let message = Sent {
             id: send.id.clone(),
             attempt,
             client: uuid_of(&self.setup.session, &send.id, attempt),
@@ -44,10 +44,10 @@ impl Codex {
         };
         if self.held.len() >= WAITING_MAX {
             let words = "Too many messages wait for Codex already";
-            self.scribe.not_delivered(&sent.id, attempt, Failure::new("send_rejected", words));
+            self.scribe.not_delivered(&message.id, attempt, Failure::new("send_rejected", words));
             return;
         }
-        self.held.push_back(sent);
+        self.held.push_back(message);
         self.deliver_held();
     }
 
@@ -103,11 +103,10 @@ impl Codex {
         now: Timestamp,
     ) {
         match result {
+            // Codex has it, but would forget it if it were killed now.
             Ok(result) => {
-                self.confirm(&sent);
-                let run = self.turn.as_ref().map(|turn| turn.run.clone());
-                if let Some(run) = run {
-                    self.scribe.begin_run(run, Some(sent.id), now);
+                if let Some(turn) = &mut self.turn {
+                    turn.taken(sent);
                 }
                 if let Some(OfTurn { turn }) = read(&result) {
                     self.turn_named(&turn.id);
@@ -123,16 +122,25 @@ impl Codex {
         }
     }
 
-    pub(super) fn steer_answered(&mut self, mut sent: Sent, result: Result<Value, RpcError>) {
-        match result {
-            Ok(_) => self.confirm(&sent),
-            // The run ended in between, or is of a sort that cannot be steered: after it, then.
-            Err(_) => {
-                sent.is_steering = false;
-                self.held.push_front(sent);
-                self.deliver_held();
-            }
+    /// Codex shows that it works on what it took: by then it is in its record.
+    pub(super) fn turn_shown(&mut self, now: Timestamp) {
+        let Some(turn) = &mut self.turn else { return };
+        let Some(sent) = turn.take_unshown() else { return };
+        let run = turn.run.clone();
+        self.confirm(&sent);
+        self.scribe.begin_run(run, Some(sent.id), now);
+    }
+
+    pub(super) fn steer_answered(&mut self, mut sent: Sent, is_taken: bool, now: Timestamp) {
+        if is_taken {
+            self.turn_shown(now);
+            self.confirm(&sent);
+            return;
         }
+        // The run ended in between, or is of a sort that cannot be steered: after it, then.
+        sent.is_steering = false;
+        self.held.push_front(sent);
+        self.deliver_held();
     }
 
     /// Codex has the message.
@@ -140,7 +148,6 @@ impl Codex {
         if !self.notes.is_reached {
             self.remember(Note::Reached);
         }
-        self.is_fresh = false;
         let run = self.turn.as_ref().map(|turn| turn.run.clone());
         self.scribe.delivered(&sent.id, sent.attempt, run);
     }

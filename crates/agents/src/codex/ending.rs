@@ -23,7 +23,7 @@ impl Codex {
             }
         };
         if matches!(self.phase, Phase::Starting(_)) {
-            self.opening_failed(failure, now);
+            self.not_up(failure, now);
         } else {
             self.died(&failure, now);
         }
@@ -36,6 +36,7 @@ impl Codex {
         } else {
             Outcome::Failed(failure.message.clone())
         };
+        let unshown = self.turn.as_mut().and_then(super::Turn::take_unshown);
         self.end_turn(outcome, now);
         let (doubts, others): (Vec<_>, Vec<_>) = self
             .rpc
@@ -51,6 +52,7 @@ impl Codex {
             let reason = format!("{}. The next message starts it again", failure.message);
             self.scribe.health(Health::Degraded, Some(reason), now);
         }
+        self.waiting.extend(unshown.map(Todo::Doubt));
         for why in doubts {
             if let Why::Start(sent) | Why::Steer(sent) = why {
                 self.waiting.push_back(Todo::Doubt(sent));

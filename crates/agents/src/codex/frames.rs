@@ -5,8 +5,12 @@
 //!
 //! Not here: what follows from any of it (`observation`, `prompts`, `opening`).
 
+mod item;
+
 use serde::Deserialize;
 use serde_json::Value;
+
+pub(super) use item::{Change, ChangeKind, CommandAction, Item, UserInput};
 
 /// The answer to `thread/start`, `thread/resume` and `thread/fork`.
 #[derive(Debug, Deserialize)]
@@ -79,173 +83,6 @@ pub(super) struct OfItem {
     pub(super) item: Item,
 }
 
-/// A piece of the conversation.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub(super) enum Item {
-    UserMessage {
-        id: String,
-        client_id: Option<String>,
-        #[serde(default)]
-        content: Vec<UserInput>,
-        started_at_ms: Option<u64>,
-    },
-    AgentMessage {
-        id: String,
-        #[serde(default)]
-        text: String,
-        started_at_ms: Option<u64>,
-    },
-    Plan {
-        id: String,
-        #[serde(default)]
-        text: String,
-        started_at_ms: Option<u64>,
-    },
-    Reasoning {
-        id: String,
-        #[serde(default)]
-        summary: Vec<String>,
-        #[serde(default)]
-        content: Vec<String>,
-        started_at_ms: Option<u64>,
-    },
-    CommandExecution {
-        id: String,
-        #[serde(default)]
-        command: String,
-        #[serde(default)]
-        cwd: Value,
-        #[serde(default)]
-        status: String,
-        #[serde(default)]
-        command_actions: Vec<CommandAction>,
-        aggregated_output: Option<String>,
-        exit_code: Option<i64>,
-    },
-    FileChange {
-        id: String,
-        #[serde(default)]
-        changes: Vec<Change>,
-        #[serde(default)]
-        status: String,
-    },
-    McpToolCall {
-        id: String,
-        #[serde(default)]
-        server: String,
-        #[serde(default)]
-        tool: String,
-        #[serde(default)]
-        status: String,
-        #[serde(default)]
-        arguments: Value,
-        #[serde(default)]
-        result: Value,
-        #[serde(default)]
-        error: Value,
-    },
-    DynamicToolCall {
-        id: String,
-        #[serde(default)]
-        tool: String,
-        #[serde(default)]
-        status: String,
-        #[serde(default)]
-        arguments: Value,
-        #[serde(default)]
-        content_items: Value,
-    },
-    CollabAgentToolCall {
-        id: String,
-        #[serde(default)]
-        tool: String,
-        #[serde(default)]
-        status: String,
-        #[serde(default)]
-        receiver_thread_ids: Vec<String>,
-        prompt: Option<String>,
-        model: Option<String>,
-    },
-    SubAgentActivity {
-        id: String,
-        agent_thread_id: String,
-    },
-    WebSearch {
-        id: String,
-        #[serde(default)]
-        query: String,
-    },
-    ImageView {
-        id: String,
-        #[serde(default)]
-        path: Value,
-    },
-    ImageGeneration {
-        id: String,
-        #[serde(default)]
-        status: String,
-        revised_prompt: Option<String>,
-        saved_path: Option<String>,
-    },
-    EnteredReviewMode {
-        #[serde(default)]
-        review: String,
-    },
-    ExitedReviewMode {
-        #[serde(default)]
-        review: String,
-    },
-    ContextCompaction {},
-    /// Seen by the agent only, or not known here.
-    #[serde(other)]
-    Other,
-}
-
-/// A piece of what a person said.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
-pub(super) enum UserInput {
-    Text {
-        #[serde(default)]
-        text: String,
-    },
-    LocalImage {
-        #[serde(default)]
-        path: String,
-    },
-    #[serde(other)]
-    Other,
-}
-
-/// What a command does, as Codex reads it.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct CommandAction {
-    #[serde(rename = "type", default)]
-    pub(super) kind: String,
-    #[serde(default)]
-    pub(super) command: String,
-    pub(super) path: Option<String>,
-}
-
-/// A change to one file.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Change {
-    #[serde(default)]
-    pub(super) path: String,
-    pub(super) kind: ChangeKind,
-    #[serde(default)]
-    pub(super) diff: String,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "type", rename_all = "camelCase")]
-pub(super) enum ChangeKind {
-    Add,
-    Delete,
-    Update { move_path: Option<String> },
-}
-
 /// Words of an item in the making.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -302,12 +139,16 @@ pub(super) struct TokenUsage {
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(default)]
 pub(super) struct Tokens {
-    pub(super) total_tokens: u64,
-    pub(super) input_tokens: u64,
-    pub(super) cached_input_tokens: u64,
-    pub(super) output_tokens: u64,
+    #[serde(rename = "totalTokens")]
+    pub(super) all: u64,
+    #[serde(rename = "inputTokens")]
+    pub(super) input: u64,
+    #[serde(rename = "cachedInputTokens")]
+    pub(super) cached: u64,
+    #[serde(rename = "outputTokens")]
+    pub(super) output: u64,
 }
 
 /// `error`.
@@ -349,7 +190,8 @@ pub(super) struct Models {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Model {
-    pub(super) model: String,
+    #[serde(rename = "model")]
+    pub(super) name: String,
     #[serde(default)]
     pub(super) hidden: bool,
     #[serde(default)]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::delivery::Sent;
 use super::frames::{Item, Page, Read, read};
-use super::{Codex, Why, items};
+use super::{Codex, Record, Why, items};
 use crate::rpc::{METHOD_NOT_FOUND, RpcError};
 use crate::{Lookup, Output, uuid_of};
 
@@ -52,12 +52,11 @@ impl Search {
 
 impl Codex {
     pub(super) fn look_up(&mut self, search: Search) {
-        if self.is_fresh {
-            // The thread was begun in this program: nothing was said in it yet.
-            self.searched(&search, Lookup::Absent);
-            return;
+        match self.record {
+            Record::Kept => self.ask_page(Why::LookUp(search), None),
+            Record::Empty => self.searched(&search, Lookup::Absent),
+            Record::Lost => self.searched(&search, Lookup::Unknown),
         }
-        self.ask_page(Why::LookUp(search), None);
     }
 
     fn ask_page(&mut self, why: Why, cursor: Option<&str>) {
@@ -96,14 +95,14 @@ impl Codex {
         }
     }
 
-    pub(super) fn whole_looked_up(&mut self, search: Search, result: Result<Value, RpcError>) {
+    pub(super) fn whole_looked_up(&mut self, search: &Search, result: Result<Value, RpcError>) {
         let Some(Read { thread }) = result.ok().and_then(|result| read(&result)) else {
-            return self.search_failed(&search);
+            return self.search_failed(search);
         };
         let mut all = thread.turns.iter().flat_map(|turn| &turn.items);
         let found =
             if all.any(|item| search.is_met_by(item)) { Lookup::Found } else { Lookup::Absent };
-        self.searched(&search, found);
+        self.searched(search, found);
     }
 
     pub(super) fn search_failed(&mut self, search: &Search) {
@@ -174,7 +173,7 @@ impl Codex {
     /// The newest came first; people read the oldest first.
     fn tell_history(&mut self, now: Timestamp) {
         let history = std::mem::take(&mut self.watch.history);
-        for item in history.iter().rev().filter_map(|item| read::<Item>(item)) {
+        for item in history.iter().rev().filter_map(read::<Item>) {
             if let Some(message) = items::message(&item, now) {
                 self.scribe.message(message);
             } else if let Some(call) = items::tool_call(&item, &self.setup.workspace) {

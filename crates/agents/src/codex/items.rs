@@ -10,7 +10,7 @@ use domain::content::{
 use domain::{Content, Timestamp, ToolCallId};
 use serde_json::{Value, json};
 
-use super::frames::{CommandAction, Item, UserInput};
+use super::frames::{Change, CommandAction, Item, UserInput};
 use super::patches;
 
 /// Characters of a title. What is longer is in the input.
@@ -21,33 +21,11 @@ const SHELLS: [&str; 4] = ["bash", "zsh", "sh", "dash"];
 /// The tool call that an item is, if it is one.
 pub(super) fn tool_call(item: &Item, workspace: &Path) -> Option<ToolCall> {
     let (id, tool, kind, status, detail) = match item {
-        Item::CommandExecution {
-            id,
-            command,
-            cwd,
-            status,
-            command_actions,
-            aggregated_output,
-            exit_code,
-        } => {
-            let detail = ToolDetail {
-                title: Some(one_line(&command_title(command, command_actions))),
-                input: Some(json!({ "command": command, "cwd": cwd }).to_string()),
-                output: command_output(aggregated_output.as_deref(), *exit_code),
-                locations: command_locations(command_actions),
-                ..ToolDetail::default()
-            };
-            (id, "shell".to_owned(), command_kind(command_actions), status.as_str(), detail)
+        Item::CommandExecution { id, command_actions: actions, status, .. } => {
+            (id, "shell".to_owned(), command_kind(actions), status.as_str(), command_detail(item))
         }
         Item::FileChange { id, changes, status } => {
-            let paths: Vec<_> =
-                changes.iter().map(|change| shown_path(&change.path, workspace)).collect();
-            let detail = ToolDetail {
-                title: Some(one_line(&paths.join(", "))),
-                diffs: patches::diffs(changes),
-                locations: patches::locations(changes),
-                ..ToolDetail::default()
-            };
+            let detail = change_detail(changes, workspace);
             (id, "apply_patch".to_owned(), ToolKind::Edit, status.as_str(), detail)
         }
         Item::McpToolCall { id, server, tool, status, arguments, result, error } => {
@@ -122,6 +100,32 @@ pub(super) fn tool_call(item: &Item, workspace: &Path) -> Option<ToolCall> {
         run: None,
         parent: None,
     })
+}
+
+fn command_detail(item: &Item) -> ToolDetail {
+    let Item::CommandExecution {
+        command, cwd, command_actions, aggregated_output, exit_code, ..
+    } = item
+    else {
+        return ToolDetail::default();
+    };
+    ToolDetail {
+        title: Some(one_line(&command_title(command, command_actions))),
+        input: Some(json!({ "command": command, "cwd": cwd }).to_string()),
+        output: command_output(aggregated_output.as_deref(), *exit_code),
+        locations: command_locations(command_actions),
+        ..ToolDetail::default()
+    }
+}
+
+fn change_detail(changes: &[Change], workspace: &Path) -> ToolDetail {
+    let paths: Vec<_> = changes.iter().map(|change| shown_path(&change.path, workspace)).collect();
+    ToolDetail {
+        title: Some(one_line(&paths.join(", "))),
+        diffs: patches::diffs(changes),
+        locations: patches::locations(changes),
+        ..ToolDetail::default()
+    }
 }
 
 /// The message that an item is, if it is one, whole.
@@ -225,8 +229,7 @@ fn command_output(output: Option<&str>, exit_code: Option<i64>) -> Option<String
             if !output.is_empty() && !output.ends_with('\n') {
                 output.push('\n');
             }
-            output.push_str(&format!("[exit code {code}]"));
-            Some(output)
+            Some(format!("{output}[exit code {code}]"))
         }
     }
 }

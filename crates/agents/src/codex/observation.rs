@@ -8,23 +8,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use domain::content::{Diff, PlanEntry, PlanStatus, ToolCall, ToolDetail, ToolUpdate};
+use domain::content::{Diff, ToolCall, ToolDetail, ToolUpdate};
 use domain::passing::Voice;
 use domain::{Content, MessageId, Timestamp, ToolCallId};
 use serde_json::Value;
 
-use super::frames::{
-    Failed, Item, OfItem, OfTurn, PatchUpdated, PlanUpdated, RateLimitsUpdated, SettingsUpdated,
-    Window, Words, read,
-};
+use super::frames::{Item, OfItem, OfTurn, PatchUpdated, SettingsUpdated, Words, read};
+use super::news::News;
 use super::{Codex, items, patches};
 
 /// Messages of ours that are recognised when Codex shows them.
 const SENT_MAX: usize = 128;
-/// Unknown messages that are told per session.
-const UNKNOWN_TOLD_MAX: usize = 5;
-/// Warnings that are known, so that the same is not told at each turn.
-const WARNINGS_MAX: usize = 64;
 /// Subagents that are told apart.
 const CHILDREN_MAX: usize = 64;
 /// Bytes of a running command's output that are kept; its end tells it whole.
@@ -33,8 +27,6 @@ const OUTPUT_BYTES_MAX: usize = 64 * 1024;
 const OUTPUTS_MAX: usize = 32;
 /// Raw thoughts are parts after all summaries.
 const RAW_THOUGHTS_FROM: u32 = 1_000;
-/// Percent of a rate limit from which on it is told.
-const LIMIT_STEPS_PERCENT: [f64; 3] = [80.0, 95.0, 100.0];
 
 /// Told, and of no concern to a person who watches the conversation.
 const PASSED_OVER: &[&str] = &[
@@ -89,10 +81,7 @@ pub(super) struct Watch {
     commands: BTreeSet<String>,
     /// Threads of subagents, and the call that began each.
     children: BTreeMap<String, ToolCallId>,
-    warnings: BTreeSet<String>,
-    unknown: BTreeSet<String>,
-    /// How many steps of each rate limit were told.
-    limits: BTreeMap<u64, usize>,
+    pub(super) news: News,
     /// An earlier conversation on its way here, the newest first.
     pub(super) history: Vec<Value>,
 }
@@ -156,13 +145,19 @@ impl Codex {
             ("turn/completed", None) => {
                 read(params).map(|OfTurn { turn }| self.turn_completed(&turn, now))
             }
-            ("turn/completed", Some(_)) => Some(self.finish_writing(params, now)),
+            ("turn/completed", Some(_)) => {
+                self.finish_writing(params, now);
+                Some(())
+            }
             ("thread/tokenUsage/updated", None) => read(params).map(|used| self.tokens_used(&used)),
             ("thread/settings/updated", None) => read(params)
                 .map(|told: SettingsUpdated| self.settings_updated(&told.thread_settings, now)),
             ("turn/plan/updated", None) => read(params).map(|plan| self.plan_updated(plan)),
             ("error", None) => read(params).map(|failed| self.failed(&failed)),
-            ("model/rerouted", None) => Some(self.rerouted(params, now)),
+            ("model/rerouted", None) => {
+                self.rerouted(params, now);
+                Some(())
+            }
             (
                 "turn/started"
                 | "turn/plan/updated"
@@ -189,6 +184,9 @@ impl Codex {
         match method {
             "item/started" => {
                 let OfItem { item } = read(params)?;
+                if parent.is_none() {
+                    self.turn_shown(now);
+                }
                 self.item_started(&item, params, parent, now);
             }
             "item/completed" => {
@@ -231,16 +229,6 @@ impl Codex {
             _ => return None,
         }
         Some(())
-    }
-
-    /// A message that is not known, or not in this form.
-    pub(super) fn strange(&mut self, kind: &str, text: &str) {
-        let is_known = self.watch.unknown.contains(kind);
-        if is_known || self.watch.unknown.len() >= UNKNOWN_TOLD_MAX {
-            return;
-        }
-        self.watch.unknown.insert(kind.to_owned());
-        self.scribe.notice("unknown_message", text);
     }
 
     fn item_started(
@@ -420,87 +408,6 @@ impl Codex {
                 self.watch.children.entry(thread.clone()).or_insert(call);
             }
         }
-    }
-
-    fn plan_updated(&mut self, plan: PlanUpdated) {
-        let entry = |step: super::frames::Step| PlanEntry {
-            text: step.step,
-            status: match step.status.as_str() {
-                "completed" => PlanStatus::Completed,
-                "inProgress" => PlanStatus::InProgress,
-                _ => PlanStatus::Pending,
-            },
-        };
-        self.scribe.plan(plan.plan.into_iter().map(entry).collect());
-    }
-
-    fn failed(&mut self, failed: &Failed) {
-        let words = failed.error.words();
-        if failed.will_retry {
-            self.scribe.notice("retry", words);
-        } else if let Some(turn) = &mut self.turn {
-            turn.error = Some(words);
-        } else {
-            self.scribe.notice("error", words);
-        }
-    }
-
-    fn rerouted(&mut self, params: &Value, now: Timestamp) {
-        let Some(model) = params.get("toModel").and_then(Value::as_str) else { return };
-        self.scribe.notice("model", format!("Codex goes on with the model {model}"));
-        self.settings.rerouted(model);
-        self.tell_config(now);
-    }
-
-    /// The same warning is told once.
-    fn warn(&mut self, kind: &str, words: &Value) {
-        let Some(words) = words.as_str() else { return };
-        let warnings = &mut self.watch.warnings;
-        if warnings.len() < WARNINGS_MAX && warnings.insert(words.to_owned()) {
-            self.scribe.notice(kind, words);
-        }
-    }
-
-    fn tool_server(&mut self, params: &Value) {
-        if params.get("status").and_then(Value::as_str) == Some("failed") {
-            let name = params.get("name").and_then(Value::as_str).unwrap_or("without a name");
-            let error = params.get("error").and_then(Value::as_str).unwrap_or("no reason given");
-            let words = Value::from(format!("The MCP server {name} did not start: {error}"));
-            self.warn("warning", &words);
-        }
-    }
-
-    fn rate_limits(&mut self, told: &RateLimitsUpdated) {
-        let limits = &told.rate_limits;
-        for window in [&limits.primary, &limits.secondary].into_iter().flatten() {
-            self.rate_limit(window);
-        }
-        if let Some(reached) = &limits.rate_limit_reached_type {
-            let words = format!("Codex met a limit of the account: {reached}");
-            self.warn("rate_limit", &words.into());
-        }
-    }
-
-    fn rate_limit(&mut self, window: &Window) {
-        let minutes = window.window_duration_mins.unwrap_or(0);
-        let steps = LIMIT_STEPS_PERCENT.iter().filter(|step| window.used_percent >= **step).count();
-        let told = self.watch.limits.insert(minutes, steps).unwrap_or(0);
-        if steps > told {
-            let used = window.used_percent;
-            let words = match minutes {
-                0 => format!("{used:.0} % of the account's limit is used"),
-                _ => format!("{used:.0} % of the account's limit for {} is used", span(minutes)),
-            };
-            self.scribe.notice("rate_limit", words);
-        }
-    }
-}
-
-fn span(minutes: u64) -> String {
-    match minutes {
-        0..60 => format!("{minutes} minutes"),
-        60..2_880 => format!("{} hours", minutes / 60),
-        _ => format!("{} days", minutes / 1_440),
     }
 }
 

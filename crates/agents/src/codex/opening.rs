@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::config::Mode;
 use super::frames::{Account, Models, Opened, read};
 use super::notes::Note;
-use super::{Codex, Phase, Todo, Why};
+use super::{Codex, Phase, Record, Todo, Why};
 use crate::rpc::RpcError;
 use crate::{Earlier, Output};
 
@@ -123,13 +123,14 @@ impl Codex {
                 }
                 self.go_up(now);
             }
-            (Why::Open, Ok(opened)) => match read::<Opened>(&opened) {
-                Some(opened) => self.opened(&opened, now),
-                None => {
+            (Why::Open, Ok(opened)) => {
+                if let Some(opened) = read::<Opened>(&opened) {
+                    self.opened(&opened, now);
+                } else {
                     let words = "Codex opened the conversation in a way not understood here";
                     self.opening_failed(Failure::new("agent_not_open", words), now);
                 }
-            },
+            }
             (Why::Open, Err(error)) => self.not_opened(&error, now),
             (_, Err(error)) => {
                 let words = format!("Codex refused to start: {error}");
@@ -178,7 +179,11 @@ impl Codex {
     fn opened(&mut self, opened: &Opened, now: Timestamp) {
         let Phase::Starting(opening) = &mut self.phase else { return };
         opening.is_open = true;
-        self.is_fresh = opening.thread == Which::New;
+        self.record = match opening.thread {
+            Which::Own | Which::Earlier => Record::Kept,
+            Which::New if self.notes.is_reached => Record::Lost,
+            Which::New => Record::Empty,
+        };
         self.thread.clone_from(&opened.thread.id);
         self.settings.opened(opened);
         let is_import = opening.thread == Which::Earlier && self.notes.thread.is_none();
@@ -193,10 +198,15 @@ impl Codex {
     fn not_opened(&mut self, error: &RpcError, now: Timestamp) {
         let Phase::Starting(opening) = &mut self.phase else { return };
         let has_no_record = error.message.contains(NO_RECORD);
-        // Codex writes nothing down before the first message: such a thread is begun again.
-        if opening.thread == Which::Own && has_no_record && !self.notes.is_reached {
-            let earlier = self.setup.earlier.is_some();
-            opening.thread = if earlier { Which::Earlier } else { Which::New };
+        // Codex writes nothing down before the first message, and that one it may lose when it is
+        // killed: the thread is begun again.
+        if opening.thread == Which::Own && has_no_record {
+            let is_copy = self.setup.earlier.is_some() && !self.notes.is_reached;
+            opening.thread = if is_copy { Which::Earlier } else { Which::New };
+            if self.notes.is_reached {
+                let words = "Codex kept no record of what was said before, and begins anew";
+                self.scribe.notice("history", words);
+            }
             self.open();
             return;
         }
@@ -261,9 +271,14 @@ impl Codex {
         self.opening_failed(Failure::new("launch_timeout", words), now);
     }
 
-    /// The program is of no use, or never was there.
-    pub(super) fn opening_failed(&mut self, failure: Failure, now: Timestamp) {
+    /// The program is of no use.
+    fn opening_failed(&mut self, failure: Failure, now: Timestamp) {
         self.scribe.push(Output::End);
+        self.not_up(failure, now);
+    }
+
+    /// The program is no more, or never was.
+    pub(super) fn not_up(&mut self, failure: Failure, now: Timestamp) {
         self.rpc.reset();
         if self.notes.thread.is_none() {
             self.phase = Phase::Closed;

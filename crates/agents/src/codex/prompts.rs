@@ -66,6 +66,7 @@ impl Codex {
             self.write(line);
             return;
         };
+        self.turn_shown(now);
         // Codex numbers its questions anew in each program: the time tells them apart.
         let prompt = PromptId::from(format!("codex-{}-{id}", now.0).as_str());
         let choices = question.choices.iter().map(|answer| Choice {
@@ -161,7 +162,6 @@ impl Question {
         let mut result = answer.result.clone();
         let filled = detail.and_then(|detail| detail.answers.as_deref());
         match (&self.blank, filled) {
-            (Blank::Nothing, _) => {}
             (Blank::Answers(questions), Some(filled)) if !answer.is_no() => {
                 let filled = parsed(filled)?;
                 result = json!({ "answers": questions::answers(questions, &filled) });
@@ -169,7 +169,7 @@ impl Question {
             (Blank::Content, Some(filled)) if !answer.is_no() => {
                 result["content"] = parsed(filled)?;
             }
-            (Blank::Answers(_) | Blank::Content, _) => {}
+            (Blank::Nothing | Blank::Answers(_) | Blank::Content, _) => {}
         }
         Ok(result)
     }

@@ -54,18 +54,18 @@ impl Codex {
                 let words = format!("The model has no reasoning effort {effort}");
                 Err(Failure::new("effort_not_available", words))
             }
-            Control::SetMode(name) => match Mode::named(name) {
-                Some(mode) => {
-                    let sandbox = self.settings.sandbox_policy(&mode);
-                    let params = json!({ "approvalPolicy": mode.policy, "sandboxPolicy": sandbox });
-                    Ok((Wish::Mode(name.clone()), params))
-                }
-                None => {
+            Control::SetMode(name) => Mode::named(name).map_or_else(
+                || {
                     let known = mode_names().join(", ");
                     let words = format!("Codex has no permission mode {name}. It has: {known}");
                     Err(Failure::new("mode_not_available", words))
-                }
-            },
+                },
+                |mode| {
+                    let sandbox = self.settings.sandbox_policy(&mode);
+                    let params = json!({ "approvalPolicy": mode.policy, "sandboxPolicy": sandbox });
+                    Ok((Wish::Mode(name.clone()), params))
+                },
+            ),
             // Done elsewhere: they need no running program.
             Control::Interrupt { .. }
             | Control::ReadConfig

@@ -15,10 +15,7 @@ const LINES_MAX: usize = 200;
 /// What the head of a file says of its conversation; `None` for a file that is not one, and for
 /// the conversation of a subagent.
 pub fn summary(file_name: &str, text: &str) -> Option<Summary> {
-    let is_record = file_name.starts_with("rollout-") && file_name.ends_with(".jsonl");
-    if !is_record {
-        return None;
-    }
+    file_name.strip_prefix("rollout-")?.strip_suffix(".jsonl")?;
     let mut lines = text.lines().take(LINES_MAX);
     let head: Value = serde_json::from_str(lines.next()?).ok()?;
     let head = head.get("payload").filter(|_| head.get("type") == Some(&"session_meta".into()))?;

@@ -10,6 +10,7 @@ use domain::session::runs::Outcome;
 use domain::{RequestId, RunId, Timestamp};
 use serde_json::{Value, json};
 
+use super::delivery::Sent;
 use super::frames::{self, Terminals, Tokens, TokensUsed, read};
 use super::{Codex, Why};
 use crate::Output;
@@ -24,6 +25,8 @@ pub(super) struct Turn {
     pub(super) run: RunId,
     /// As Codex names it; not known until it answered.
     id: Option<String>,
+    /// The message that began it, while Codex has taken it but not shown it.
+    unshown: Option<Sent>,
     /// The interrupts that wait for its end.
     interrupts: Vec<RequestId>,
     /// When it is ended with the program.
@@ -41,12 +44,23 @@ impl Turn {
         Self {
             run,
             id: None,
+            unshown: None,
             interrupts: vec![],
             stop_at: None,
             before: None,
             now: None,
             error: None,
         }
+    }
+
+    /// Codex took the message that begins it.
+    pub(super) fn taken(&mut self, sent: Sent) {
+        self.unshown = Some(sent);
+    }
+
+    /// The message that Codex took and did not show.
+    pub(super) fn take_unshown(&mut self) -> Option<Sent> {
+        self.unshown.take()
     }
 
     /// Its name, if it is known and nobody wants it to stop.
@@ -62,9 +76,9 @@ impl Turn {
         let (before, now) = (self.before?, self.now?);
         let took = |of: fn(&Tokens) -> u64| Some(of(&now).saturating_sub(of(&before)));
         Some(Usage {
-            input_tokens: took(|tokens| tokens.input_tokens),
-            output_tokens: took(|tokens| tokens.output_tokens),
-            cached_tokens: took(|tokens| tokens.cached_input_tokens),
+            input_tokens: took(|tokens| tokens.input),
+            output_tokens: took(|tokens| tokens.output),
+            cached_tokens: took(|tokens| tokens.cached),
             cost_micro_usd: None,
         })
     }
@@ -84,14 +98,13 @@ impl Codex {
 
     /// Codex begins to work: on what we asked, or on its own account.
     pub(super) fn turn_started(&mut self, started: &frames::Turn, now: Timestamp) {
-        match &self.turn {
-            Some(_) => self.turn_named(&started.id),
-            None => {
-                let run = RunId::from(format!("run-{}", started.id).as_str());
-                self.turn = Some(Turn { id: Some(started.id.clone()), ..Turn::ours(run.clone()) });
-                self.scribe.begin_run(run, None, now);
-            }
+        if self.turn.is_some() {
+            self.turn_named(&started.id);
+            return;
         }
+        let run = RunId::from(format!("run-{}", started.id).as_str());
+        self.turn = Some(Turn { id: Some(started.id.clone()), ..Turn::ours(run.clone()) });
+        self.scribe.begin_run(run, None, now);
     }
 
     pub(super) fn turn_completed(&mut self, completed: &frames::Turn, now: Timestamp) {
@@ -123,6 +136,7 @@ impl Codex {
 
     /// The turn is over, however.
     pub(super) fn end_turn(&mut self, outcome: Outcome, now: Timestamp) {
+        self.turn_shown(now);
         let Some(turn) = self.turn.take() else { return };
         self.watch.turn_ended();
         self.prompts.clear();
@@ -192,7 +206,7 @@ impl Codex {
     pub(super) fn tokens_used(&mut self, used: &TokensUsed) {
         let usage = &used.token_usage;
         if let Some(window) = usage.model_context_window {
-            self.scribe.context(usage.last.total_tokens, window);
+            self.scribe.context(usage.last.all, window);
         }
         let Some(turn) = &mut self.turn else { return };
         if turn.id.is_some() && turn.id == used.turn_id {
@@ -205,10 +219,10 @@ impl Codex {
 impl Tokens {
     fn less(&self, other: &Self) -> Self {
         Self {
-            total_tokens: self.total_tokens.saturating_sub(other.total_tokens),
-            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
-            cached_input_tokens: self.cached_input_tokens.saturating_sub(other.cached_input_tokens),
-            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
+            all: self.all.saturating_sub(other.all),
+            input: self.input.saturating_sub(other.input),
+            cached: self.cached.saturating_sub(other.cached),
+            output: self.output.saturating_sub(other.output),
         }
     }
 }

@@ -5,21 +5,22 @@
 //! accepted it, shows it as part of the conversation: from then on it is in pi's record.
 //! One that steers waits in pi's own queue first: it is delivered when pi takes it out, and taken
 //! back when the run ends without it.
+//!
+//! Not here: what becomes of them when pi dies (`lookup`).
 
 use std::collections::VecDeque;
-use std::path::Path;
 
 use domain::content::Failure;
-use domain::session::delivery::{DELIVERY_UNKNOWN, Mode, Send};
+use domain::session::delivery::{Mode, Send};
 use domain::{MessageId, Sequence, Timestamp};
 use serde_json::{Value, json};
 
+use super::Pi;
 use super::frames::{Queue, Response};
 use super::notes::{Attempt, Line};
 use super::transport::Asked;
-use super::{Pi, Sought, stored};
 use crate::files::{images, with_files};
-use crate::{File, Lookup, Output, run_id};
+use crate::{File, run_id};
 
 /// How long pi may take to tell its last entry. Then the time stands in for it.
 const LEAF_WITHIN_MS: u64 = 5_000;
@@ -40,6 +41,9 @@ pub(super) enum Leaf {
     /// pi cannot tell.
     Untold,
 }
+
+/// A send and which attempt at it.
+type Name = (MessageId, Sequence);
 
 /// A send, ready to be written.
 #[derive(Debug)]
@@ -101,6 +105,21 @@ impl Deliveries {
             (_, Stage::Noting { until } | Stage::Taken { until }) => Some(*until),
             (_, Stage::Written) => None,
         }
+    }
+
+    /// Everything that is on its way: what was written to pi, and what was not.
+    pub(super) fn take_all(&mut self) -> (Vec<Name>, Vec<Name>) {
+        self.echoes.clear();
+        let name = |parcel: Parcel| (parcel.id, parcel.attempt);
+        let mut written: Vec<_> = self.steering.drain(..).map(name).collect();
+        let mut unwritten = vec![];
+        match self.current.take() {
+            Some((parcel, Stage::Written | Stage::Taken { .. })) => written.push(name(parcel)),
+            Some((parcel, Stage::Noting { .. })) => unwritten.push(name(parcel)),
+            None => {}
+        }
+        unwritten.extend(self.held.drain(..).map(name));
+        (written, unwritten)
     }
 
     fn expect_echo(&mut self, text: String) {
@@ -316,78 +335,4 @@ impl Pi {
         }
         self.deliver_next(now);
     }
-
-    /// The program died: what was not written failed, the rest is looked for.
-    pub(super) fn lost_deliveries(&mut self, failure: &Failure) {
-        let (written, unwritten) = match self.deliveries.current.take() {
-            Some((parcel, Stage::Written | Stage::Taken { .. })) => (Some(parcel), None),
-            Some((parcel, Stage::Noting { .. })) => (None, Some(parcel)),
-            None => (None, None),
-        };
-        for parcel in unwritten.into_iter().chain(self.deliveries.held.drain(..)) {
-            self.scribe.not_delivered(&parcel.id, parcel.attempt, failure.clone());
-        }
-        for parcel in self.deliveries.steering.drain(..).chain(written) {
-            let Some(file) = self.known.file.clone() else {
-                let failure = unknown();
-                self.scribe.not_delivered(&parcel.id, parcel.attempt, failure);
-                continue;
-            };
-            let (id, attempt) = (parcel.id, parcel.attempt);
-            self.lookups.push(Sought { file: file.clone(), id, attempt, is_ordered: false });
-            self.scribe.push(Output::Read(file));
-        }
-        self.deliveries.echoes.clear();
-    }
-
-    /// Did pi get this before the proxy was cut off?
-    pub(super) fn look_up(&mut self, id: &MessageId, attempt: Sequence) {
-        // Nothing is written before it is noted.
-        if self.notes.attempt(id, attempt).is_none() {
-            self.looked_up(id, attempt, Lookup::Absent);
-            return;
-        }
-        let Some(file) = self.known.file.clone() else {
-            self.looked_up(id, attempt, Lookup::Unknown);
-            return;
-        };
-        let id = id.clone();
-        self.lookups.push(Sought { file: file.clone(), id, attempt, is_ordered: true });
-        self.scribe.push(Output::Read(file));
-    }
-
-    fn looked_up(&mut self, id: &MessageId, attempt: Sequence, found: Lookup) {
-        self.scribe.push(Output::LookedUp { id: id.clone(), attempt, found });
-    }
-
-    /// pi's record was read.
-    pub(super) fn look(&mut self, path: &Path, text: Option<&str>) {
-        let (sought, rest) =
-            std::mem::take(&mut self.lookups).into_iter().partition(|sought| sought.file == path);
-        self.lookups = rest;
-        let sought: Vec<Sought> = sought;
-        for Sought { id, attempt, is_ordered, .. } in sought {
-            let before = self.notes.attempt(&id, attempt);
-            let has_answered = self.notes.has_answered;
-            let found =
-                before.map_or(Lookup::Absent, |before| stored::look_up(before, text, has_answered));
-            match (is_ordered, found) {
-                (true, found) => self.looked_up(&id, attempt, found),
-                (false, Lookup::Found) => self.scribe.delivered(&id, attempt, None),
-                (false, Lookup::Absent) => {
-                    let words = "pi ended before it heard this";
-                    let failure = Failure::new("agent_not_open", words);
-                    self.scribe.not_delivered(&id, attempt, failure);
-                }
-                (false, Lookup::Unknown) => {
-                    let failure = unknown();
-                    self.scribe.not_delivered(&id, attempt, failure);
-                }
-            }
-        }
-    }
-}
-
-fn unknown() -> Failure {
-    Failure::new(DELIVERY_UNKNOWN, "pi ended while this was being delivered; it may have arrived")
 }

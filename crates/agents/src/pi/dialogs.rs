@@ -1,4 +1,8 @@
 //! Questions: the gate's about tools, and those of other extensions.
+//!
+//! Invariant: the gate is told to open only by a person, by a mode or by an earlier "always".
+//!
+//! Not here: the gate itself (`gate.ts`).
 
 use std::collections::BTreeMap;
 
@@ -9,12 +13,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::frames::Request;
+use super::life::Life;
 use super::notes::Line;
 use super::{MODE_YOLO, Pi, tools};
 use crate::Output;
 
 /// Before the gate's questions, and the key of its report. The extension has the same.
 const GATE_MARK: &str = "farhelm-gate";
+/// Questions that are open at once. One more is cancelled.
+const DIALOGS_MAX: usize = domain::session::prompts::PROMPTS_OPEN_MAX;
 /// Options of a question; of more a person sees the first.
 const OPTIONS_MAX: usize = 50;
 
@@ -64,11 +71,20 @@ impl Pi {
 
     fn asked_person(&mut self, request: Request, now: Timestamp) {
         let question = request.title.strip_prefix(GATE_MARK);
-        if let Some(gate) = question.and_then(|json| serde_json::from_str::<Gate>(json).ok()) {
-            if self.mode() == MODE_YOLO || self.notes.always.contains(&gate.tool) {
-                self.reply(&request.id.as_str().into(), allow(None));
-                return;
-            }
+        let gate = question.and_then(|json| serde_json::from_str::<Gate>(json).ok());
+        let is_decided =
+            |gate: &Gate| self.mode() == MODE_YOLO || self.notes.always.contains(&gate.tool);
+        if gate.as_ref().is_some_and(is_decided) {
+            self.reply(&request.id.as_str().into(), allow(None));
+            return;
+        }
+        // Before the session is there, nobody can be asked; pi would wait for ever.
+        if self.life != Life::Up || self.dialogs.len() >= DIALOGS_MAX {
+            self.scribe.notice("extension", format!("Nobody was asked: {}", request.title));
+            self.reply(&request.id.as_str().into(), json!({"cancelled": true}));
+            return;
+        }
+        if let Some(gate) = gate {
             let prompt = self.gate_prompt(&request.id, &gate, now);
             self.dialogs.insert(prompt.id.clone(), Dialog::Gate(gate));
             self.scribe.ask(prompt, now);

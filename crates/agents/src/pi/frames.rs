@@ -119,6 +119,11 @@ pub(super) struct Model {
 }
 
 impl Model {
+    /// Without any that it may use, pi names one that there is not.
+    pub(super) fn is_known(&self) -> bool {
+        self.provider != "unknown" && !self.id.is_empty()
+    }
+
     /// With its provider: the same model may be had from several.
     pub(super) fn name(&self) -> String {
         format!("{}/{}", self.provider, self.id)

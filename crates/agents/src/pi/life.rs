@@ -2,6 +2,8 @@
 //!
 //! A new session starts it at once; one that was ready before starts it when it is needed. Orders
 //! that need it wait meanwhile.
+//!
+//! Not here: its arguments (`transport`), what is asked of it then (`orders`).
 
 use std::path::Path;
 
@@ -90,7 +92,8 @@ impl Pi {
                 self.known.effort = state.thinking_level;
                 let takes_images = |model: &Model| model.input.iter().any(|kind| kind == "image");
                 self.known.takes_images = state.model.as_ref().is_some_and(takes_images);
-                self.known.model = state.model.as_ref().map(Model::name);
+                let named = state.model.filter(Model::is_known);
+                self.known.model = named.as_ref().map(Model::name);
             }
             Asked::Models => {
                 let models = response.data.get("models").cloned().unwrap_or_default();
@@ -133,7 +136,7 @@ impl Pi {
                     let words = "pi did not load the extension that asks for permission; \
                                  its version may not know the flag --extension";
                     self.cannot_be_used(Failure::new("agent_not_open", words), now);
-                } else if self.known.model.is_none() {
+                } else if self.known.model.is_none() || self.known.models.is_empty() {
                     let words = "pi has no model that it may use on this machine. Run pi there \
                                  and log in with /login, or set the API key of a provider";
                     self.cannot_be_used(Failure::new("agent_not_open", words), now);
@@ -206,7 +209,7 @@ impl Pi {
         }
     }
 
-    fn remember_config(&mut self) {
+    pub(super) fn remember_config(&mut self) {
         if self.notes.known.as_ref() != Some(&self.known) {
             let line = self.notes.take(Line::Ready(self.known.clone()));
             self.scribe.push(line);

@@ -1,4 +1,6 @@
 //! What pi says, told to the scribe.
+//!
+//! Not here: sends (`delivery`), questions (`dialogs`), the configuration (`life`).
 
 use std::collections::BTreeSet;
 
@@ -33,8 +35,6 @@ pub(super) struct Watch {
     is_retrying: bool,
     /// Whether this version says when it has settled.
     tells_settled: bool,
-    /// Tool calls that were told.
-    told: BTreeSet<String>,
     /// Tool calls that a person did not allow.
     pub(super) denied: BTreeSet<String>,
     unknown: u32,
@@ -47,7 +47,6 @@ impl Watch {
         self.error = None;
         self.was_aborted = false;
         self.is_retrying = false;
-        self.told.clear();
         self.denied.clear();
     }
 
@@ -97,7 +96,6 @@ impl Pi {
             Frame::MessageBegan(said) => self.message_began(&said, now),
             Frame::MessageEnded(said) => self.message_ended(&said, now),
             Frame::ToolBegan(tool) => {
-                self.watch.told.insert(tool.call.clone());
                 let call = tools::call(&tool.call, &tool.name, &tool.args, ToolStatus::Running);
                 self.scribe.tool(call, now);
             }
@@ -128,6 +126,7 @@ impl Pi {
             Frame::EffortChanged(effort) => {
                 if self.known.effort.as_ref() != Some(&effort.level) && self.life == Life::Up {
                     self.known.effort = Some(effort.level);
+                    self.remember_config();
                     self.tell_config(now);
                 }
             }
@@ -152,6 +151,12 @@ impl Pi {
             Asked::Stats => {
                 let usage = response.data.get("contextUsage");
                 let number = |name| usage.and_then(|usage| usage.get(name)).and_then(Value::as_u64);
+                // An extension may have gone to another session.
+                let file = response.data.get("sessionFile").and_then(Value::as_str).map(Into::into);
+                if file.is_some() && file != self.known.file {
+                    self.known.file = file;
+                    self.remember_config();
+                }
                 if let (Some(used), Some(window)) = (number("tokens"), number("contextWindow")) {
                     self.scribe.context(used, window);
                 }
@@ -268,7 +273,7 @@ impl Pi {
     fn tool_announced(&mut self, message: &MessageId, at: u32, block: &Block, now: Timestamp) {
         let Some(call) = &block.id else { return };
         self.scribe.place_tool(message, at, call.as_str().into());
-        if self.watch.told.insert(call.clone()) {
+        if !self.scribe.has_open_tool(&call.as_str().into()) {
             let tool = block.name.as_deref().unwrap_or("tool");
             let call = tools::call(call, tool, &block.arguments, ToolStatus::Pending);
             self.scribe.tool(call, now);

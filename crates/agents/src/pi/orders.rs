@@ -1,4 +1,6 @@
 //! What the proxy asks of pi.
+//!
+//! Not here: sends (`delivery`), answers (`dialogs`).
 
 use domain::content::Failure;
 use domain::session::controls::Control;

@@ -1,4 +1,6 @@
 //! pi's tools, as people see them.
+//!
+//! Not here: whether one may run (`dialogs`).
 
 use domain::Content;
 use domain::content::{Diff, Location, ToolCall, ToolDetail, ToolKind, ToolStatus};

@@ -85,6 +85,12 @@ impl Requests {
         self.open.remove(at).map(|(_, asked)| asked)
     }
 
+    /// Whether a person waits for an answer.
+    pub(super) fn has_setting(&self) -> bool {
+        let is_setting = |asked: &Asked| matches!(asked, Asked::SetModel(_) | Asked::SetEffort(_));
+        self.open.iter().any(|(_, asked)| is_setting(asked))
+    }
+
     pub(super) fn is_asked(&self, asked: &Asked) -> bool {
         self.open.iter().any(|(_, open)| open == asked)
     }

@@ -33,6 +33,14 @@ pub(super) fn hello(client_id: &str, features: &[&str], resume: &[(&str, u64)]) 
     hello.to_string()
 }
 
+/// Looks at one session, and at the others as a list does.
+pub(super) fn watch_only(session: &str) -> String {
+    format!(
+        "{{\"type\":\"watch\",\"protocol_version\":1,\"sessions\":[\"{session}\"],\
+         \"others\":\"cards\"}}"
+    )
+}
+
 /// A send. Written by hand: it is made within what is measured.
 pub(super) fn send_message(session: &str, id: &str) -> String {
     format!(

@@ -1,7 +1,8 @@
 //! 64 senders on 64 sessions, each with one send on its way: accepted a second.
 //!
-//! The stub proxy answers each send `delivered` at once, and as everywhere each client hears the
-//! recorded events of all 64 sessions: both are part of what is measured.
+//! The stub proxy answers each send `delivered` at once; that is part of what is measured. Each
+//! client looks at its own session and hears of the others what a list shows. What it costs when
+//! each hears everything of all 64 is measured beside it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -36,6 +37,8 @@ pub(super) struct Senders {
     round: u32,
     accepted: u64,
     p99_micros: f64,
+    /// Accepted a second when everyone hears everything, each round.
+    all_hear_all: Vec<f64>,
     proxy: StubProxy,
     _relay: Relay,
     _data: TempDir,
@@ -56,6 +59,7 @@ impl Senders {
             round: 0,
             accepted: 0,
             p99_micros: 0.0,
+            all_hear_all: vec![],
             proxy,
             _relay: relay,
             _data: data,
@@ -67,6 +71,31 @@ fn session(number: usize) -> String {
     format!("bench-{number:03}")
 }
 
+/// What each client hears of the sessions that it does not send to.
+#[derive(Clone, Copy)]
+enum Hears {
+    Cards,
+    Everything,
+}
+
+impl Senders {
+    /// Accepted a second.
+    fn send(&mut self, hears: Hears) -> Outcome<f64> {
+        self.round += 1;
+        let tasks = LocalSet::new();
+        let sending = send_from_all(&self.ready, self.round, hears);
+        let (times, took) = tasks.block_on(&self.runtime, sending)?;
+        let accepted = u64::try_from(times.len()).unwrap_or(u64::MAX);
+        if let Hears::Cards = hears {
+            self.p99_micros = percentile(&times, 99);
+        }
+        // The next one is not to be measured while these are still being delivered.
+        self.accepted += accepted;
+        self.proxy.wait_for_answers(self.accepted)?;
+        Ok(per_second(accepted, took))
+    }
+}
+
 impl Contest for Senders {
     fn floor(&mut self) -> Outcome<Option<f64>> {
         let (count, time) = self.disk.syncs_within(ROUND)?;
@@ -74,29 +103,22 @@ impl Contest for Senders {
     }
 
     fn measure(&mut self) -> Outcome<f64> {
-        self.round += 1;
-        let tasks = LocalSet::new();
-        let sending = send_from_all(&self.ready, self.round);
-        let (times, took) = tasks.block_on(&self.runtime, sending)?;
-        let accepted = u64::try_from(times.len()).unwrap_or(u64::MAX);
-        self.p99_micros = percentile(&times, 99);
-        // The next floor is not to be measured while these are still being delivered.
-        self.accepted += accepted;
-        self.proxy.wait_for_answers(self.accepted)?;
-        Ok(per_second(accepted, took))
+        let everything = self.send(Hears::Everything)?;
+        self.all_hear_all.push(everything);
+        self.send(Hears::Cards)
     }
 
     fn details(&self) -> Vec<(&'static str, f64)> {
-        vec![("p99_us", self.p99_micros)]
+        vec![("p99_us", self.p99_micros), ("all_hear_all", percentile(&self.all_hear_all, 50))]
     }
 }
 
 /// The time of each send, in µs, and how long they took together.
-async fn send_from_all(ready: &Ready, round: u32) -> Outcome<(Vec<f64>, Duration)> {
+async fn send_from_all(ready: &Ready, round: u32, hears: Hears) -> Outcome<(Vec<f64>, Duration)> {
     let buffer = Rc::new(RefCell::new(vec![0; BUFFER_BYTES]));
     let mut senders = vec![];
     for number in 0..SENDERS {
-        senders.push(Sender::connect(ready, number, round, buffer.clone()).await?);
+        senders.push(Sender::connect(ready, number, round, hears, buffer.clone()).await?);
     }
     let mut tasks = JoinSet::new();
     let begun = Instant::now();
@@ -123,6 +145,7 @@ impl Sender {
         ready: &Ready,
         number: usize,
         round: u32,
+        hears: Hears,
         buffer: Rc<RefCell<Vec<u8>>>,
     ) -> Outcome<Self> {
         let stream = TcpStream::connect(ready.address()?).await?;
@@ -143,8 +166,15 @@ impl Sender {
             }
         };
         sender.frames.feed(&answer[end..], |_| {})?;
-        sender.write(&clients::hello(&format!("bench-{number}"), &[], &[])).await?;
+        let features: &[&str] = match hears {
+            Hears::Cards => &["watch"],
+            Hears::Everything => &[],
+        };
+        sender.write(&clients::hello(&format!("bench-{number}"), features, &[])).await?;
         sender.wait_for(b"{\"type\":\"session_snapshot\"", b"").await?;
+        if let Hears::Cards = hears {
+            sender.write(&clients::watch_only(&sender.session)).await?;
+        }
         Ok(sender)
     }
 

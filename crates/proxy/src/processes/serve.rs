@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use super::lines::{Lines, Next};
 use super::tree::{self, SESSION_VARIABLE};
 use super::{Heard, Job, find, memory};
+use crate::aids;
 
 /// Where the programs' own files are written, beside the notes of what runs.
 const FILES_FOLDER: &str = "agent-files";
@@ -28,6 +29,9 @@ const LEAVES_WITHIN: Duration = Duration::from_secs(2);
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 /// What a program printed last is waited for so long: something it started may hold its output.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// A program's arguments and variables.
+type Given = (Vec<String>, Vec<(String, String)>);
 
 /// Another program may read the file at any time: it is there whole or not at all.
 fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
@@ -80,7 +84,7 @@ impl Life {
             let words = format!("There is no folder {}", program.folder.display());
             return Err(Failure::new("path_not_allowed", words));
         }
-        let args = self.with_files(program)?;
+        let (args, env) = self.with_files(program)?;
         let mut start = Command::new(file);
         start.args(&args).current_dir(&program.folder).kill_on_drop(true);
         start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -89,7 +93,7 @@ impl Life {
                 start.env_remove(name);
             }
         }
-        start.envs(program.env.iter().map(|(name, value)| (name, value)));
+        start.envs(env);
         start.env(SESSION_VARIABLE, self.session.as_str());
         #[cfg(unix)]
         start.process_group(0);
@@ -105,9 +109,9 @@ impl Life {
         Ok(child)
     }
 
-    /// Writes the program's own files, and names them among its arguments.
-    fn with_files(&self, program: &Program) -> Result<Vec<String>, Failure> {
-        let mut args = program.args.clone();
+    /// Writes the program's own files, and names them among its arguments and variables.
+    fn with_files(&self, program: &Program) -> Result<Given, Failure> {
+        let (mut args, mut env) = (program.args.clone(), program.env.clone());
         let folder = self.note.parent().unwrap_or(Path::new(".")).with_file_name(FILES_FOLDER);
         for (name, text) in &program.files {
             let path = folder.join(name);
@@ -116,11 +120,12 @@ impl Life {
                 Failure::new("internal", words)
             })?;
             let stands_for_it = Program::argument_of(name);
-            for arg in args.iter_mut().filter(|arg| **arg == stands_for_it) {
+            let values = env.iter_mut().map(|(_, value)| value);
+            for arg in args.iter_mut().chain(values).filter(|arg| **arg == stands_for_it) {
                 *arg = path.to_string_lossy().into_owned();
             }
         }
-        Ok(args)
+        Ok((args, env))
     }
 
     async fn live(&self, mut child: Child, mut jobs: mpsc::UnboundedReceiver<Job>) -> Ended {
@@ -210,6 +215,7 @@ impl Life {
                     return;
                 }
                 let _ = input.flush().await;
+                aids::written(&line);
                 unread_bytes.fetch_sub(line.len(), Ordering::Relaxed);
             }
         })

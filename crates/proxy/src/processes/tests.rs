@@ -144,14 +144,16 @@ async fn a_program_that_is_not_there_is_told_with_its_name() {
 #[tokio::test]
 async fn a_program_is_given_the_files_it_needs() {
     let mut bench = Bench::new("files");
+    let note = || Program::argument_of("note.txt");
     let program = Program {
-        command: "cat".to_owned(),
-        args: vec![Program::argument_of("note.txt")],
-        env: vec![],
+        command: "sh".to_owned(),
+        args: ["-c", "cat $0 $NOTE"].map(str::to_owned).into_iter().chain([note()]).collect(),
+        env: vec![("NOTE".to_owned(), note())],
         folder: bench.folder.path().to_owned(),
-        files: vec![("note.txt".to_owned(), "from us".to_owned())],
+        files: vec![("note.txt".to_owned(), "from us\n".to_owned())],
     };
     bench.act(Act::Spawn(program));
+    assert_eq!(bench.next().await, Input::Line("from us".to_owned()));
     assert_eq!(bench.next().await, Input::Line("from us".to_owned()));
     assert_eq!(bench.next().await, Input::Ended(Ended::Exited(0)));
 }

@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::asides::{Asides, FOUND_MAX};
 use super::folder::{self, Folder};
+use crate::aids::{self, Mortal};
 use crate::catalog::Catalog;
 use crate::discovery::Discovery;
 use crate::disk::FileDisk;
@@ -61,7 +62,8 @@ impl Worker {
         let catalog = Arc::new(Catalog::new(&config.agents));
         let settings = settings(config, &catalog);
         let guards = settings.guards;
-        let host = Host::open(settings, journal, records, catalog.drivers(), ids()?, now())?;
+        let (journal, drivers) = (Mortal(journal), aids::watched(catalog.drivers()));
+        let host = Host::open(settings, journal, records, drivers, ids()?, now())?;
         if host.torn_bytes() > 0 {
             tracing::warn!(
                 bytes = host.torn_bytes(),
@@ -110,7 +112,7 @@ struct Sources {
 }
 
 struct Work {
-    host: Host<FileDisk, FileRecords>,
+    host: Host<Mortal<FileDisk>, FileRecords>,
     processes: Processes,
     asides: Asides,
     outgoing: Option<mpsc::Sender<Bytes>>,

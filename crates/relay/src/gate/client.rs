@@ -16,6 +16,7 @@ use wire::native::{
     Answer, Asked, ClientConnection, Denied, Limits, Output, PageOf, Question, ReadJob, Welcome,
 };
 
+use super::ahead::{self, Ahead};
 use super::room::Room;
 use super::throttle::ClientThrottle;
 use super::{Incoming, RoomTaken, Throttles, Transport, close};
@@ -48,7 +49,7 @@ pub struct ClientGate {
 enum Returned {
     Welcome(Box<Welcome>),
     Denied(Asked, Denied),
-    Page(ReadJob, Result<EventPage, Denied>),
+    Page(ReadJob, Result<EventPage, Denied>, Option<Ahead>),
     Drafts(SessionId, Option<Joined>),
     Answer(Question, Option<RequestId>, Result<Answer, Denied>),
 }
@@ -62,6 +63,8 @@ struct Gate {
     room: Room,
     /// What the frame in hand takes of it.
     taken: RoomTaken,
+    /// The page that will be asked for next, in all likelihood.
+    ahead: Option<Ahead>,
     frames: Vec<Bytes>,
     /// Empty between uses; kept for its memory.
     outputs: Vec<Output>,
@@ -91,6 +94,7 @@ pub async fn serve_client<T: Transport>(
         live: None,
         room: Room::default(),
         taken: None,
+        ahead: None,
         frames: vec![],
         outputs: vec![],
         closing: None,
@@ -151,11 +155,12 @@ impl Gate {
         let outputs = match returned {
             Returned::Welcome(welcome) => self.machine.on_welcome(&welcome, now),
             Returned::Denied(asked, denied) => self.machine.on_denied(asked, denied, now),
-            Returned::Page(job, Ok(page)) => {
+            Returned::Page(job, Ok(page), ahead) => {
+                self.ahead = ahead;
                 let EventPage { events, head, first_kept, has_more } = page;
                 self.machine.on_page(job, PageOf { events, head, first_kept, has_more }, now)
             }
-            Returned::Page(job, Err(denied)) => self.machine.on_read_failed(job, denied, now),
+            Returned::Page(job, Err(denied), _) => self.machine.on_read_failed(job, denied, now),
             Returned::Drafts(session, Some(joined)) => {
                 self.machine.on_drafts(&session, joined.head, joined.drafts)
             }
@@ -341,11 +346,11 @@ impl Gate {
         });
     }
 
-    fn read(&self, job: ReadJob) {
-        let (relay, returns) = (self.relay.clone(), self.returns.clone());
+    fn read(&mut self, job: ReadJob) {
+        let (relay, returns, ahead) = (self.relay.clone(), self.returns.clone(), self.ahead.take());
         self.relay.ports().tasks.spawn("read", async move {
-            let page = relay.history(&job.session, job.after, job.upto, job.limit).await;
-            let _ = returns.send(Returned::Page(job, page));
+            let (page, ahead) = ahead::read(&relay, &job, ahead).await;
+            let _ = returns.send(Returned::Page(job, page, ahead));
         });
     }
 

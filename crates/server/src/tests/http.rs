@@ -134,6 +134,30 @@ async fn a_conversation_is_exported_whole() {
 }
 
 #[tokio::test]
+async fn an_export_ends_where_the_session_was_when_it_began() {
+    const EVENTS: usize = 1_100;
+    let door = Knocked::new().await;
+    for number in 0..EVENTS {
+        let wish = domain::session::Wish::Rename(format!("t{number}"));
+        let who = door.auth.check(&door.operator.token, crate::clock::now()).unwrap();
+        let command = domain::session::Command::Person(who, wish);
+        crate::Inside::command(door.relay.as_ref(), &SESSION.into(), command).await.unwrap();
+    }
+    door.relay.state().grows = true;
+
+    let told = door.get("/v1/sessions/demo-1/export?format=json", &door.viewer).await.json();
+    let events = told["events"].as_array().unwrap();
+    let sequences: Vec<_> =
+        events.iter().map(|event| event["sequence"].as_u64().unwrap()).collect();
+    assert_eq!(told["last_sequence"], json!(EVENTS));
+    assert_eq!(sequences, (1..=EVENTS as u64).collect::<Vec<_>>());
+    let told = door.get("/v1/sessions/demo-1/export?format=json", &door.viewer).await.json();
+    let later = told["last_sequence"].as_u64().unwrap();
+    assert!(later > EVENTS as u64, "it did not grow meanwhile");
+    assert_eq!(told["events"].as_array().unwrap().len() as u64, later);
+}
+
+#[tokio::test]
 async fn health_readiness_and_figures_are_told() {
     let door = Knocked::new().await;
 

@@ -26,6 +26,18 @@ pub(crate) struct State {
     pub(crate) openings: Vec<Opening>,
     pub(crate) sends_refused: bool,
     pub(crate) unreadable: bool,
+    /// One more event after each look at the history.
+    pub(crate) grows: bool,
+}
+
+impl State {
+    fn grow(&mut self) {
+        if let Some(last) = self.history.last().filter(|_| self.grows) {
+            let again = Recorded { sequence: last.sequence.next(), ..last.clone() };
+            self.session.apply(&again);
+            self.history.push(again);
+        }
+    }
 }
 
 impl SmallRelay {
@@ -74,12 +86,13 @@ impl Inside for SmallRelay {
         limit: usize,
     ) -> Work<'a, Result<EventPage, Denied>> {
         Box::pin(async move {
-            let state = self.known(session)?;
+            let mut state = self.known(session)?;
             let later = state.history.iter().filter(|event| event.sequence > after);
             let mut events: Vec<_> = later.cloned().collect();
             let has_more = events.len() > limit;
             events.truncate(limit);
             let (head, first_kept) = (state.session.head(), Sequence(1));
+            state.grow();
             Ok(EventPage { events, head, first_kept, has_more })
         })
     }

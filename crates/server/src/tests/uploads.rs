@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::Knocked;
+use super::whole::Whole;
 
 const BYTES_SHA256: &str = "9f64a747e1b97f131fabb6b447296c9b6f0201e79fb3c5356e6c77e89b6a806a";
 
@@ -97,4 +98,23 @@ async fn the_index_is_read_again_and_leftovers_are_swept() {
     let id = put["attachment_id"].as_str().unwrap().into();
     assert_eq!(shelf.find(&id).unwrap().name, "kept");
     assert!(!folder.join("upl_x.part").exists());
+}
+
+#[tokio::test]
+async fn a_full_disk_is_507_and_the_same_file_is_taken_when_there_is_room_again() {
+    let whole = Whole::new(wire::native::Limits::default()).await;
+    let put = || {
+        let put = whole.ask("POST", "/v1/uploads?name=a.txt", &whole.operator);
+        put.header("content-type", "text/plain").body("words").send()
+    };
+    whole.disk.set_full(true);
+    let told = put().await;
+    assert_eq!(told.error(), (507, "disk_full".to_owned()), "{}", told.text());
+
+    whole.disk.set_full(false);
+    let told = put().await;
+    assert_eq!(told.status, 201, "{}", told.text());
+    let path = format!("/v1/uploads/{}", told.json()["attachment_id"].as_str().unwrap());
+    let got = whole.ask("GET", &path, &whole.operator).send().await;
+    assert_eq!((got.status, got.body.as_slice()), (200, &b"words"[..]));
 }

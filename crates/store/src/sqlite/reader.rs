@@ -4,13 +4,13 @@
 
 use std::path::Path;
 
-use domain::{MessageId, Sequence, SessionId};
+use domain::{MessageId, Sequence, SessionId, session};
 use rusqlite::{Connection, OptionalExtension};
 
-use super::pack::{Damaged, Entries, Piece};
+use super::pack::{Entries, EntryRef, Piece};
 use super::schema::{self, READER_CACHE_KIB};
 use super::tail::SharedTail;
-use crate::{Fault, Page, Reader, StreamRow};
+use crate::{Entry, Fault, Page, Reader, StreamRow, codec};
 
 /// A stream that is erased and made again between the two looks does not fit together; looking
 /// again settles it. More often than this it is damage.
@@ -21,8 +21,27 @@ pub(super) struct SqliteReader {
     tail: SharedTail,
 }
 
-/// What is asked of a stream, and how much of it is already in the page.
-struct Collector {
+/// What entries are taken as.
+trait Taken: Sized {
+    fn take(entry: &EntryRef<'_>) -> Result<Self, Fault>;
+}
+
+impl Taken for Entry {
+    fn take(entry: &EntryRef<'_>) -> Result<Self, Fault> {
+        Ok(entry.to_entry())
+    }
+}
+
+/// Decoded where it lies.
+impl Taken for session::Recorded {
+    fn take(entry: &EntryRef<'_>) -> Result<Self, Fault> {
+        codec::decode_event(entry.body)
+    }
+}
+
+/// What is asked of a stream, and how much of it is already taken.
+struct Collector<T> {
+    taken: Vec<T>,
     page: Page,
     next: u64,
     end: u64,
@@ -38,13 +57,13 @@ impl SqliteReader {
     }
 
     /// `None` when the two looks do not fit together.
-    fn look(
+    fn look<T: Taken>(
         &mut self,
         stream: &SessionId,
         after: Sequence,
         upto: Option<Sequence>,
         (limit, limit_bytes): (usize, usize),
-    ) -> Result<Option<Page>, Fault> {
+    ) -> Result<Option<(Vec<T>, Page)>, Fault> {
         let (tail_head, pieces) = self.newest(stream, after, upto)?;
         let transaction = self.connection.transaction()?;
         let found: Option<(i64, i64, i64)> = transaction
@@ -53,11 +72,12 @@ impl SqliteReader {
             .optional()?;
         let Some((number, head, first_kept)) = found else {
             let nothing = Page { first_kept: Sequence(1), ..Page::default() };
-            return Ok(tail_head.is_none().then_some(nothing));
+            return Ok(tail_head.is_none().then_some((vec![], nothing)));
         };
         let head = tail_head.map_or(Sequence(head.cast_unsigned()), Sequence);
         let first_kept = Sequence(first_kept.cast_unsigned());
         let mut collector = Collector {
+            taken: vec![],
             next: after.next().max(first_kept).0,
             end: upto.map_or(head, |upto| upto.min(head)).0,
             limit,
@@ -68,13 +88,27 @@ impl SqliteReader {
         if collector.next <= folded_end.min(collector.end) {
             collect_segments(&transaction, stream, number, folded_end, &mut collector)?;
         }
-        let unreadable = |_: Damaged| Fault::corrupt(stream, "an entry cannot be read");
         for piece in &pieces {
-            let first = piece.first;
-            collector.add(piece.entries.bytes(), first).map_err(unreadable)?;
+            collector.add(stream, piece.entries.bytes(), piece.first)?;
         }
         let complete = collector.next > collector.end || collector.page.has_more;
-        Ok(complete.then_some(collector.page))
+        Ok(complete.then_some((collector.taken, collector.page)))
+    }
+
+    fn collect<T: Taken>(
+        &mut self,
+        stream: &SessionId,
+        after: Sequence,
+        upto: Option<Sequence>,
+        limits: (usize, usize),
+    ) -> Result<(Vec<T>, Page), Fault> {
+        for _ in 0..LOOKS_MAX {
+            let found = self.look(stream, after, upto, limits);
+            if let Some(found) = found.map_err(|fault| fault.of_stream(stream))? {
+                return Ok(found);
+            }
+        }
+        Err(Fault::corrupt(stream, "events are missing"))
     }
 
     fn newest(
@@ -97,36 +131,37 @@ impl SqliteReader {
     }
 }
 
-impl Collector {
+impl<T: Taken> Collector<T> {
     /// Takes what is asked from packed entries that begin at `first`.
-    fn add(&mut self, packed: &[u8], first: u64) -> Result<(), Damaged> {
+    fn add(&mut self, stream: &SessionId, packed: &[u8], first: u64) -> Result<(), Fault> {
+        let unreadable = |_| Fault::corrupt(stream, "an entry cannot be read");
         let mut entries = Entries::new(packed, first);
-        while let Some(entry) = entries.next()? {
+        while let Some(entry) = entries.next().map_err(unreadable)? {
             if entry.sequence < self.next {
                 continue;
             }
             if entry.sequence > self.end || entry.sequence != self.next || self.page.has_more {
                 break;
             }
-            let too_long = entry.body.len() > self.left_bytes && !self.page.entries.is_empty();
-            if self.page.entries.len() >= self.limit || too_long {
+            let too_long = entry.body.len() > self.left_bytes && !self.taken.is_empty();
+            if self.taken.len() >= self.limit || too_long {
                 self.page.has_more = true;
                 break;
             }
             self.left_bytes = self.left_bytes.saturating_sub(entry.body.len());
-            self.page.entries.push(entry.to_entry());
+            self.taken.push(T::take(&entry)?);
             self.next += 1;
         }
         Ok(())
     }
 }
 
-fn collect_segments(
+fn collect_segments<T: Taken>(
     connection: &Connection,
     stream: &SessionId,
     number: i64,
     end: u64,
-    collector: &mut Collector,
+    collector: &mut Collector<T>,
 ) -> Result<(), Fault> {
     let mut statement = connection.prepare_cached(
         "SELECT first, checksum, body FROM segments
@@ -145,9 +180,7 @@ fn collect_segments(
         if crc32fast::hash(body) != row.get::<_, u32>(1)? {
             return Err(Fault::corrupt(stream, "the checksum of a segment is wrong"));
         }
-        collector
-            .add(body, first.cast_unsigned())
-            .map_err(|_| Fault::corrupt(stream, "a segment cannot be read"))?;
+        collector.add(stream, body, first.cast_unsigned())?;
     }
     Ok(())
 }
@@ -161,13 +194,19 @@ impl Reader for SqliteReader {
         limit: usize,
         limit_bytes: usize,
     ) -> Result<Page, Fault> {
-        for _ in 0..LOOKS_MAX {
-            let page = self.look(stream, after, upto, (limit, limit_bytes));
-            if let Some(page) = page.map_err(|fault| fault.of_stream(stream))? {
-                return Ok(page);
-            }
-        }
-        Err(Fault::corrupt(stream, "events are missing"))
+        let (entries, page) = self.collect(stream, after, upto, (limit, limit_bytes))?;
+        Ok(Page { entries, ..page })
+    }
+
+    fn recorded(
+        &mut self,
+        stream: &SessionId,
+        after: Sequence,
+        upto: Option<Sequence>,
+        limit: usize,
+        limit_bytes: usize,
+    ) -> Result<(Vec<session::Recorded>, Page), Fault> {
+        self.collect(stream, after, upto, (limit, limit_bytes))
     }
 
     fn send_state(&mut self, stream: &SessionId, id: &MessageId) -> Result<Option<Vec<u8>>, Fault> {

@@ -16,8 +16,9 @@ pub mod known;
 mod launches;
 mod questions;
 mod types;
+mod watching;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use domain::fleet::launches::Outcome;
 use domain::session::controls::Kind;
@@ -31,6 +32,7 @@ use super::features::{Feature, Features};
 use super::frames::{ClientFrame, ConnectionError, RelayFrame, ResumeAt};
 use super::shapes::{Envelope, Malformed};
 use feeds::Feed;
+use watching::Watching;
 
 /// Control commands of one connection that wait for their answer. At the bound, more are
 /// answered `rate_limited`.
@@ -90,8 +92,7 @@ pub struct ClientConnection {
     requests: BTreeMap<(SessionId, RequestId), Waiting>,
     /// Launches that this client hears of, each with what it was last told.
     launches: BTreeMap<RequestId, Option<Outcome>>,
-    /// `None`: the passing events of all sessions.
-    watched: Option<BTreeSet<SessionId>>,
+    watching: Watching,
     counter: u64,
 }
 
@@ -117,7 +118,7 @@ impl ClientConnection {
             feeds: BTreeMap::new(),
             requests: BTreeMap::new(),
             launches: BTreeMap::new(),
-            watched: None,
+            watching: Watching::default(),
             counter: 0,
         }
     }

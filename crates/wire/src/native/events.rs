@@ -63,6 +63,21 @@ pub fn encode_event(session: &SessionId, recorded: &Recorded, form: Form) -> Opt
     }
 }
 
+/// The same at the end of what is there. Says whether there was a word for it.
+pub fn encode_event_into(
+    buffer: &mut Vec<u8>,
+    session: &SessionId,
+    recorded: &Recorded,
+    form: Form,
+) -> bool {
+    if let Event::Transcript(transcript::Event::Message(message)) = &recorded.event {
+        return hot::message_into(buffer, session, recorded, message, form);
+    }
+    let frame = encode_event(session, recorded, form);
+    buffer.extend_from_slice(frame.as_deref().unwrap_or_default());
+    frame.is_some()
+}
+
 /// The full form with outputs whole, however long: for a copy that is to keep.
 pub fn encode_whole(session: &SessionId, recorded: &Recorded) -> Option<Bytes> {
     if let Event::Transcript(transcript::Event::ToolCall(call)) = &recorded.event {

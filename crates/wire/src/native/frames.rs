@@ -39,8 +39,8 @@ pub use sends::{
     StatusWord,
 };
 pub use sessions::{
-    SessionArchived, SessionClosed, SessionDown, SessionRename, SessionRenamed, SessionSnapshot,
-    SessionStatus, SessionUp, Watch,
+    Others, SessionArchived, SessionClosed, SessionDown, SessionRename, SessionRenamed,
+    SessionSnapshot, SessionStatus, SessionUp, Watch,
 };
 pub use tool_output::{ToolOutput, ToolOutputRequest};
 

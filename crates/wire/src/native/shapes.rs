@@ -28,6 +28,7 @@ pub use digest::{echo_digest, message_digest};
 pub use envelope::{Envelope, Malformed, VERSION, encode, read_body};
 pub use error::{ErrorBody, failure_of};
 pub use json::Json;
+pub(crate) use message::text_of;
 pub use message::{Attachment, AuthorWord, Message, Part, Sealed};
 pub use prompt::{AnswerDetail, Choice, EffectWord, Prompt};
 pub use runs::{

@@ -1,6 +1,8 @@
 //! The native dialect against its document: examples, transcripts, round trips, hostile input.
 
 #[cfg(test)]
+mod erased;
+#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod hostile;
@@ -14,3 +16,5 @@ mod rules;
 mod script;
 #[cfg(test)]
 mod transcripts;
+#[cfg(test)]
+mod watching;

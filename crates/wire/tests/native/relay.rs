@@ -189,6 +189,11 @@ impl Relay {
         stream.kept_from = sequence;
     }
 
+    /// The session is gone from the ledger; it may begin again from its first event.
+    pub(crate) fn erase(&mut self, id: &str) {
+        self.sessions.insert(id.into(), Stream::default());
+    }
+
     pub(crate) fn lag(&mut self, name: &str) {
         let outputs = self.clients.get_mut(name).unwrap().machine.on_lag(self.now);
         self.carry_out(name, outputs);

@@ -417,6 +417,25 @@ proptest! {
         }
     }
 
+    /// Those that there are most of are written without their shapes.
+    #[test]
+    fn a_message_event_says_what_the_shape_of_its_message_says(message in message(), at in time()) {
+        let session = SessionId::from("sess_\"1\"");
+        let event = Event::Transcript(transcript::Event::Message(message.clone()));
+        let recorded = Recorded { sequence: Sequence(7), at, position: None, event };
+        for (form, shape) in [
+            (Form::Plain, shapes::Message::plain(&message)),
+            (Form::Full, shapes::Message::full(&message)),
+        ] {
+            let Some(frame) = encode_event(&session, &recorded, form) else { continue };
+            let frame = value(&frame);
+            prop_assert_eq!(&frame["message"], &serde_json::to_value(&shape).unwrap());
+            prop_assert_eq!(&frame["event_id"], "evt_sess_\"1\"_7");
+            prop_assert_eq!(&frame["session_id"], "sess_\"1\"");
+            prop_assert_eq!(&frame["server_ts"], &serde_json::to_value(shapes::Time(at)).unwrap());
+        }
+    }
+
     #[test]
     fn a_message_comes_back_as_it_was(message in message()) {
         let text = serde_json::to_string(&shapes::Message::full(&message)).unwrap();

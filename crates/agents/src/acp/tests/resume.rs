@@ -53,6 +53,7 @@ fn settings_that_were_chosen_are_chosen_again() {
     let mut bench = bench.restart();
     bench.deliver("m2", 2, "again");
     bench.shake();
+    bench.pass(60_000);
     bench.answer("session/load", opened("gemini"));
     bench.update(json!({"sessionUpdate": "available_commands_update", "availableCommands": []}));
     bench.answer("session/set_model", json!({}));
@@ -99,6 +100,7 @@ fn a_send_that_the_replay_lacks_is_absent_only_where_the_agent_records_all() {
     let mut bench = written("gemini", "hello");
     look_up(&mut bench, "m1", 1);
     bench.shake();
+    bench.pass(60_000);
     bench.answer("session/load", json!({}));
     bench.pass(1_500);
     assert_eq!(looked_up(&bench), [Lookup::Unknown]);
@@ -134,14 +136,16 @@ fn a_conversation_that_cannot_be_loaded_leaves_a_send_unknown_and_goes_on_withou
 }
 
 #[test]
-fn loading_is_tried_again_where_the_agent_needs_a_while() {
+fn a_record_named_by_the_minute_is_not_loaded_within_it() {
     let mut bench = written("gemini", "hello");
     bench.deliver("m2", 2, "next");
     bench.shake();
-    bench.refuse("session/load", -32_603, "No previous sessions found");
+    assert_eq!(bench.count("session/load"), 0);
+    // The session was opened 40 s into a minute.
+    bench.pass(20_499);
+    assert_eq!(bench.count("session/load"), 0);
+    bench.pass(1);
     assert_eq!(bench.count("session/load"), 1);
-    bench.pass(5_000);
-    assert_eq!(bench.count("session/load"), 2);
     bench.answer("session/load", opened("gemini"));
     // Its replay goes on after the answer.
     user(&mut bench, None, "hello");
@@ -185,8 +189,8 @@ fn a_program_that_cannot_be_started_again_fails_what_waits() {
     assert!(matches!(bench.acp.phase, Phase::Starting(_)));
 }
 
-fn earlier(fork: bool) -> Option<Earlier> {
-    Some(Earlier { id: "old".into(), file: None, fork })
+fn earlier(fork: bool) -> Earlier {
+    Earlier { id: "old".into(), file: None, fork }
 }
 
 fn replay_old(bench: &mut Bench) {
@@ -206,7 +210,7 @@ fn replay_old(bench: &mut Bench) {
 
 #[test]
 fn an_earlier_conversation_is_imported_once_in_its_order() {
-    let mut bench = Bench::with("opencode", String::new(), None, earlier(false));
+    let mut bench = Bench::with("opencode", String::new(), None, Some(earlier(false)));
     bench.shake();
     assert_eq!(bench.written.last().unwrap()["params"]["sessionId"], "old");
     replay_old(&mut bench);
@@ -228,7 +232,7 @@ fn an_earlier_conversation_is_imported_once_in_its_order() {
 
 #[test]
 fn a_copy_of_an_earlier_conversation_goes_on_under_its_own_name() {
-    let mut bench = Bench::with("opencode", String::new(), None, earlier(true));
+    let mut bench = Bench::with("opencode", String::new(), None, Some(earlier(true)));
     bench.shake();
     replay_old(&mut bench);
     assert_eq!(bench.written.last().unwrap()["method"], "session/fork");
@@ -242,7 +246,7 @@ fn a_copy_of_an_earlier_conversation_goes_on_under_its_own_name() {
 
 #[test]
 fn an_agent_that_cannot_load_says_so_at_the_launch() {
-    let mut bench = Bench::with("other", String::new(), None, earlier(false));
+    let mut bench = Bench::with("other", String::new(), None, Some(earlier(false)));
     bench.shake();
     assert_eq!(bench.unusable().unwrap().code.as_str(), "launch_not_supported");
 }

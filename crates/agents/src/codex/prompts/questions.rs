@@ -70,7 +70,7 @@ fn declines() -> [Answer; 2] {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Command {
+struct WantsToRun {
     item_id: String,
     reason: Option<String>,
     command: Option<String>,
@@ -84,7 +84,7 @@ struct Command {
 
 /// `item/commandExecution/requestApproval`.
 pub(super) fn command(params: &Value) -> Option<Question> {
-    let asked: Command = read(params)?;
+    let asked: WantsToRun = read(params)?;
     let command = asked.command.as_deref().unwrap_or_default();
     let actions = asked.command_actions.as_deref().unwrap_or_default();
     let host = asked.network_approval_context.as_ref().and_then(|context| context.get("host"));
@@ -169,7 +169,8 @@ pub(super) fn file_change(params: &Value, diffs: Vec<Diff>, workspace: &Path) ->
         paths => format!("Codex wants to change: {}", paths.join(", ")),
     };
     if let Some(root) = &asked.grant_root {
-        text.push_str(&format!("\nIt asks to write below {root} for the rest of the session"));
+        text.push_str("\nIt asks to write, for the rest of the session, below ");
+        text.push_str(root);
     }
     add_reason(&mut text, asked.reason.as_deref());
     let mut choices = vec![
@@ -289,10 +290,11 @@ pub(super) fn answers(questions: &[(String, String)], filled: &Value) -> Value {
 /// `mcpServer/elicitation/request`.
 pub(super) fn elicitation(params: &Value) -> Option<Question> {
     let server = params.get("serverName").and_then(Value::as_str).unwrap_or("An MCP server");
-    let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+    let message = params.get("message")?.as_str()?;
     let mut text = format!("{server} asks: {message}");
     if let Some(url) = params.get("url").and_then(Value::as_str) {
-        text.push_str(&format!("\n{url}"));
+        text.push('\n');
+        text.push_str(url);
     }
     let schema = params.get("requestedSchema").filter(|schema| !schema.is_null());
     let content = schema.map_or(Value::Null, |_| json!({}));
@@ -317,7 +319,8 @@ pub(super) fn elicitation(params: &Value) -> Option<Question> {
 
 fn add_reason(text: &mut String, reason: Option<&str>) {
     if let Some(reason) = reason.filter(|reason| !reason.trim().is_empty()) {
-        text.push_str(&format!("\nReason: {reason}"));
+        text.push_str("\nReason: ");
+        text.push_str(reason);
     }
 }
 

@@ -94,6 +94,7 @@ fn after_a_restart_nothing_is_started_until_it_is_needed() {
     assert_eq!((&asked["threadId"], &asked["model"]), (&json!(THREAD), &json!("fake-a")));
     assert!(!bench.told().contains(&Output::Ready), "a launch is answered once");
     bench.answer("turn/start", json!({ "turn": { "id": "turn2" } }));
+    bench.show("m2");
     assert_eq!(delivered(&bench.reports()), ["m2".into()]);
 }
 
@@ -107,6 +108,8 @@ fn a_thread_in_which_nothing_was_said_has_no_record_and_is_begun_again() {
     bench.answer("thread/start", opened("t2"));
     let asked = bench.answer("turn/start", json!({ "turn": { "id": "turn1" } }));
     assert_eq!(asked["threadId"], "t2");
+    let item = json!({ "type": "userMessage", "id": "u1" });
+    bench.notify("item/started", json!({ "threadId": "t2", "turnId": "turn1", "item": item }));
     assert_eq!(delivered(&bench.reports()), ["m1".into()]);
     let mut bench = Bench::new(setup(&bench.notes));
     bench.deliver("m2", "hello", None);
@@ -120,7 +123,22 @@ fn a_conversation_that_codex_lost_is_not_begun_again_in_silence() {
     let mut bench = Bench::new(setup(&notes));
     bench.deliver("m2", "hello", None);
     bench.greet();
+    bench.told();
     bench.refuse("thread/resume", -32_600, "no rollout found for thread id t1");
+    let reports = bench.reports();
+    let [Report::Notice(notice)] = reports.as_slice() else { panic!("{reports:?}") };
+    assert!(notice.text.contains("no record"), "{notice:?}");
+    bench.answer("thread/start", opened("t2"));
+    assert!(bench.asked("turn/start").is_some());
+}
+
+#[test]
+fn a_thread_that_cannot_be_opened_leaves_the_session_and_says_why() {
+    let notes = Bench::running().notes;
+    let mut bench = Bench::new(setup(&notes));
+    bench.deliver("m2", "hello", None);
+    bench.greet();
+    bench.refuse("thread/resume", -32_000, "the disk is full");
     let reports = bench.reports();
     assert_eq!(failed(&reports), [("m2".into(), "agent_not_open".to_owned())]);
     let is_degraded = |report: &Report| {

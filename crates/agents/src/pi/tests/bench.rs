@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::content::{Message, Part};
 use domain::session::Report;
+use domain::session::config::AgentConfig;
 use domain::session::controls::Control;
 use domain::session::delivery::{Mode, Send};
 use domain::session::prompts::{AnswerDetail, Prompt};
@@ -12,7 +13,20 @@ use domain::{Content, Sequence, Timestamp};
 use serde_json::{Value, json};
 
 use crate::pi::Pi;
-use crate::{Driver, Earlier, Ended, Input, Launcher, Order, Output, Setup};
+use crate::{Driver, Earlier, Ended, File, Input, Launcher, Order, Output, Setup};
+
+/// Everything of one kind.
+macro_rules! pick {
+    ($all:expr, $pattern:pat => $value:expr) => {{
+        let all = $all.into_iter();
+        let pick = all.filter_map(|one| {
+            let $pattern = one else { return None };
+            Some($value)
+        });
+        pick.collect::<Vec<_>>()
+    }};
+}
+pub(super) use pick;
 
 pub(super) const FILE: &str = "/home/p/.pi/agent/sessions/--w--/s1.jsonl";
 
@@ -69,7 +83,7 @@ impl Bench {
         self.told.extend(outputs);
     }
 
-    pub(super) fn hear(&mut self, line: Value) {
+    pub(super) fn hear(&mut self, line: &Value) {
         self.now += 1;
         let outputs = self.pi.on_input(Input::Line(line.to_string()), Timestamp(self.now));
         self.take(outputs);
@@ -102,29 +116,25 @@ impl Bench {
     }
 
     pub(super) fn writes(&self) -> Vec<Value> {
-        let line = |output: &Output| match output {
-            Output::Write(line) => serde_json::from_str(line).ok(),
-            _ => None,
-        };
-        self.told.iter().filter_map(line).collect()
+        pick!(self.told.iter(), Output::Write(line) => serde_json::from_str(line).unwrap())
     }
 
     /// Answers the last command of this type.
-    pub(super) fn answer(&mut self, kind: &str, data: Value) {
+    pub(super) fn answer(&mut self, kind: &str, data: &Value) {
         let asked = self.written(kind).unwrap_or_else(|| panic!("{kind} was not asked"));
         let (id, command) = (&asked["id"], kind);
-        self.hear(json!({"id": id, "type": "response", "command": command, "success": true, "data": data}));
+        self.hear(&json!({"id": id, "type": "response", "command": command, "success": true, "data": data}));
     }
 
     pub(super) fn refuse(&mut self, kind: &str, error: &str) {
         let asked = self.written(kind).unwrap_or_else(|| panic!("{kind} was not asked"));
         let id = &asked["id"];
-        self.hear(json!({"id": id, "type": "response", "command": kind, "success": false, "error": error}));
+        self.hear(&json!({"id": id, "type": "response", "command": kind, "success": false, "error": error}));
     }
 
     /// pi's first words.
     pub(super) fn greet(&mut self) {
-        self.hear(json!({"type": "extension_ui_request", "id": "u0", "method": "setStatus",
+        self.hear(&json!({"type": "extension_ui_request", "id": "u0", "method": "setStatus",
             "statusKey": "farhelm-gate", "statusText": "closed"}));
         self.tell_config("fake-a", "off");
     }
@@ -133,12 +143,22 @@ impl Bench {
         let of = |id: &str| json!({"id": id, "provider": "fake", "input": ["text", "image"]});
         let state = json!({"model": of(model), "thinkingLevel": effort, "isStreaming": false,
             "sessionFile": FILE, "sessionId": "s1"});
-        self.answer("get_state", state);
-        self.answer("get_available_models", json!({"models": [of("fake-a"), of("fake-b")]}));
-        self.answer("get_available_thinking_levels", json!({"levels": ["off", "low", "high"]}));
+        self.answer("get_state", &state);
+        self.answer("get_available_models", &json!({"models": [of("fake-a"), of("fake-b")]}));
+        self.answer("get_available_thinking_levels", &json!({"levels": ["off", "low", "high"]}));
     }
 
     pub(super) fn deliver(&mut self, id: &str, text: &str, mode: Option<Mode>) {
+        self.deliver_with(id, text, mode, vec![]);
+    }
+
+    pub(super) fn deliver_with(
+        &mut self,
+        id: &str,
+        text: &str,
+        mode: Option<Mode>,
+        files: Vec<File>,
+    ) {
         let send = Send {
             id: id.into(),
             text: Content::Open(text.to_owned()),
@@ -148,55 +168,55 @@ impl Bench {
             created_at: Timestamp(self.now),
             digest: None,
         };
-        self.order(&Order::Deliver { send, attempt: Sequence(1), files: vec![] });
+        self.order(&Order::Deliver { send, attempt: Sequence(1), files });
     }
 
     /// A send that pi took and works on.
     pub(super) fn begin(&mut self, id: &str, text: &str) {
         self.deliver(id, text, None);
-        self.answer("get_entries", json!({"entries": [], "leafId": "e1"}));
-        self.answer("prompt", json!(null));
-        self.hear(json!({"type": "agent_start"}));
+        self.answer("get_entries", &json!({"entries": [], "leafId": "e1"}));
+        self.answer("prompt", &json!(null));
+        self.hear(&json!({"type": "agent_start"}));
         self.user(text);
     }
 
     pub(super) fn user(&mut self, text: &str) {
         let message = json!({"role": "user", "content": [{"type": "text", "text": text}]});
-        self.hear(json!({"type": "message_start", "message": message}));
-        self.hear(json!({"type": "message_end", "message": message}));
+        self.hear(&json!({"type": "message_start", "message": message}));
+        self.hear(&json!({"type": "message_end", "message": message}));
     }
 
     /// An answer of the model's, from its start to its end.
     pub(super) fn says(&mut self, text: &str) {
         self.hear(
-            json!({"type": "message_start", "message": {"role": "assistant", "content": []}}),
+            &json!({"type": "message_start", "message": {"role": "assistant", "content": []}}),
         );
-        self.grows(json!({"type": "text_delta", "contentIndex": 0, "delta": text}));
+        self.grows(&json!({"type": "text_delta", "contentIndex": 0, "delta": text}));
         self.ends(&json!([{"type": "text", "text": text}]), "stop");
     }
 
-    pub(super) fn grows(&mut self, event: Value) {
-        self.hear(json!({"type": "message_update", "assistantMessageEvent": event}));
+    pub(super) fn grows(&mut self, event: &Value) {
+        self.hear(&json!({"type": "message_update", "assistantMessageEvent": event}));
     }
 
     pub(super) fn ends(&mut self, content: &Value, stop: &str) {
         let usage = json!({"input": 10, "output": 12, "cacheRead": 5, "cacheWrite": 0,
             "cost": {"total": 0.0025}});
-        self.hear(json!({"type": "message_end", "message": {"role": "assistant",
+        self.hear(&json!({"type": "message_end", "message": {"role": "assistant",
             "content": content, "usage": usage, "stopReason": stop, "errorMessage": "overloaded"}}));
     }
 
     pub(super) fn settles(&mut self) {
-        self.hear(json!({"type": "agent_end", "messages": []}));
-        self.hear(json!({"type": "agent_settled"}));
+        self.hear(&json!({"type": "agent_end", "messages": []}));
+        self.hear(&json!({"type": "agent_settled"}));
     }
 
     /// The gate asks.
     pub(super) fn gate(&mut self, id: &str, tool: &str, input: &Value) {
         let question = json!({"tool": tool, "call": "c1", "input": input});
-        self.hear(json!({"type": "tool_execution_start", "toolCallId": "c1", "toolName": tool,
+        self.hear(&json!({"type": "tool_execution_start", "toolCallId": "c1", "toolName": tool,
             "args": input}));
-        self.hear(json!({"type": "extension_ui_request", "id": id, "method": "input",
+        self.hear(&json!({"type": "extension_ui_request", "id": id, "method": "input",
             "title": format!("farhelm-gate {question}")}));
     }
 
@@ -214,93 +234,62 @@ impl Bench {
     }
 
     pub(super) fn reports(&self) -> Vec<&Report> {
-        let report = |output| match output {
-            &Output::Report(ref report) => Some(report),
-            _ => None,
-        };
-        self.told.iter().filter_map(report).collect()
+        pick!(self.told.iter(), Output::Report(report) => report)
     }
 
     pub(super) fn outcome(&self) -> Option<Outcome> {
-        self.reports().into_iter().find_map(|report| match report {
-            Report::RunEnded { outcome, .. } => Some(outcome.clone()),
-            _ => None,
-        })
+        pick!(self.reports(), Report::RunEnded { outcome, .. } => outcome.clone()).pop()
     }
 
     pub(super) fn delivered(&self) -> Vec<&str> {
-        let delivered = |report| match report {
-            &Report::SendDelivered { ref id, .. } => Some(id.as_str()),
-            _ => None,
-        };
-        self.reports().into_iter().filter_map(delivered).collect()
+        pick!(self.reports(), Report::SendDelivered { id, .. } => id.as_str())
     }
 
-    /// The code with which a send failed.
+    /// The codes with which sends failed.
     pub(super) fn failed(&self) -> Vec<(&str, &str)> {
-        let failed = |report| match report {
-            &Report::SendFailed { ref id, ref failure, .. } => {
-                Some((id.as_str(), failure.code.as_str()))
-            }
-            _ => None,
-        };
-        self.reports().into_iter().filter_map(failed).collect()
+        pick!(self.reports(),
+            Report::SendFailed { id, failure, .. } => (id.as_str(), failure.code.as_str()))
     }
 
     pub(super) fn prompts(&self) -> Vec<&Prompt> {
-        let asked = |report| match report {
-            &Report::Asked(ref prompt) => Some(prompt),
-            _ => None,
-        };
-        self.reports().into_iter().filter_map(asked).collect()
+        pick!(self.reports(), Report::Asked(prompt) => prompt)
     }
 
-    /// How an order was answered.
+    /// How orders were answered.
     pub(super) fn results(&self) -> Vec<Option<&str>> {
-        let result = |report| match report {
-            &Report::ControlResult { ref failure, .. } => {
-                Some(failure.as_ref().map(|failure| failure.code.as_str()))
-            }
-            _ => None,
-        };
-        self.reports().into_iter().filter_map(result).collect()
+        pick!(self.reports(), Report::ControlResult { failure, .. } =>
+            failure.as_ref().map(|failure| failure.code.as_str()))
     }
 
     pub(super) fn messages(&self) -> Vec<&Message> {
-        let message = |report| match report {
-            &Report::Message { ref message, .. } => Some(message),
-            _ => None,
-        };
-        self.reports().into_iter().filter_map(message).collect()
+        pick!(self.reports(), Report::Message { message, .. } => message)
     }
 
     pub(super) fn said(&self) -> Vec<String> {
-        let text = |message: &Message| {
-            let parts = message.parts.open().unwrap();
-            let text = |part: &Part| match part {
-                Part::Text(text) => text.clone(),
-                Part::Thinking(text) => format!("({text})"),
-                Part::ToolCall(id) => format!("[{id}]"),
-                _ => String::new(),
-            };
-            parts.iter().map(text).collect::<Vec<_>>().join("|")
+        let text = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Thinking(text) => format!("({text})"),
+            Part::ToolCall(id) => format!("[{id}]"),
+            Part::Image(_) | Part::File(_) => String::new(),
         };
-        self.messages().into_iter().map(text).collect()
+        let parts = |message: &Message| message.parts.open().unwrap().iter().map(text).collect();
+        self.messages().into_iter().map(parts).map(|parts: Vec<_>| parts.join("|")).collect()
     }
 
     pub(super) fn notices(&self) -> Vec<&str> {
-        let notice = |report| match report {
-            &Report::Notice(ref notice) => Some(notice.kind.as_str()),
-            _ => None,
-        };
-        self.reports().into_iter().filter_map(notice).collect()
+        pick!(self.reports(), Report::Notice(notice) => notice.kind.as_str())
+    }
+
+    pub(super) fn config(&self) -> Option<&AgentConfig> {
+        pick!(self.reports(), Report::Config(config) => config).pop()
+    }
+
+    pub(super) fn unusable(&self) -> Option<&str> {
+        pick!(self.told.iter(), Output::Unusable(failure) => failure.message.as_str()).pop()
     }
 
     pub(super) fn spawned(&self) -> Option<&crate::Program> {
-        self.told.iter().rev().find_map(|output| match output {
-            Output::Spawn(program) => Some(program),
-            _ => None,
-        })
+        pick!(self.told.iter(), Output::Spawn(program) => program).pop()
     }
 }
 

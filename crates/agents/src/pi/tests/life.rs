@@ -19,11 +19,7 @@ fn a_new_session_is_ready_when_pi_has_told_what_it_is() {
     assert!(!bench.told.contains(&Output::Ready));
     bench.greet();
     assert!(bench.told.contains(&Output::Ready));
-    let config = bench.reports().into_iter().find_map(|report| match report {
-        Report::Config(config) => Some(config),
-        _ => None,
-    });
-    let config = config.unwrap();
+    let config = bench.config().unwrap();
     assert_eq!(config.model, "fake/fake-a".into());
     assert_eq!(config.available_models.as_ref().unwrap().len(), 2);
     assert_eq!(config.permission_mode.as_deref(), Some("ask"));
@@ -35,15 +31,16 @@ fn a_new_session_is_ready_when_pi_has_told_what_it_is() {
 fn pi_without_the_gate_or_without_a_model_is_not_used() {
     let mut bench = Bench::of(setup(""));
     bench.tell_config("fake-a", "off");
-    assert!(unusable(&bench).unwrap().contains("permission"));
+    assert!(bench.unusable().unwrap().contains("permission"));
     assert!(bench.told.contains(&Output::End));
     let mut bench = Bench::of(setup(""));
-    bench.hear(json!({"type": "extension_ui_request", "id": "u", "method": "setStatus",
+    bench.hear(&json!({"type": "extension_ui_request", "id": "u", "method": "setStatus",
         "statusKey": "farhelm-gate"}));
-    bench.answer("get_state", json!({"sessionId": "s1"}));
-    bench.answer("get_available_models", json!({"models": []}));
+    let none = json!({"id": "unknown", "provider": "unknown", "input": []});
+    bench.answer("get_state", &json!({"sessionId": "s1", "model": none}));
+    bench.answer("get_available_models", &json!({"models": []}));
     bench.refuse("get_available_thinking_levels", "Unknown command");
-    assert!(unusable(&bench).unwrap().contains("/login"));
+    assert!(bench.unusable().unwrap().contains("/login"));
 }
 
 #[test]
@@ -51,13 +48,13 @@ fn a_start_that_comes_to_nothing_is_told_with_what_pi_said() {
     let mut bench = Bench::of(setup(""));
     bench.input(Input::Complaint("node: bad option".to_owned()));
     bench.end(Ended::Exited(9));
-    let words = unusable(&bench).unwrap();
+    let words = bench.unusable().unwrap();
     assert!(words.contains("exit code 9") && words.contains("bad option"), "{words}");
     let mut bench = Bench::of(setup(""));
     bench.wait_ms(25_000);
-    assert!(unusable(&bench).is_some());
+    assert!(bench.unusable().is_some());
     let bench = Bench::of(Setup { mode: Some("plan".to_owned()), ..setup("") });
-    assert!(unusable(&bench).unwrap().contains("ask and yolo"));
+    assert!(bench.unusable().unwrap().contains("ask and yolo"));
     assert_eq!(bench.spawned(), None);
 }
 
@@ -73,7 +70,7 @@ fn a_session_that_was_ready_starts_pi_only_when_it_is_needed() {
     assert_eq!(args[session + 1], FILE);
     assert!(again.written("prompt").is_none());
     again.greet();
-    again.answer("get_entries", json!({"entries": [], "leafId": "e1"}));
+    again.answer("get_entries", &json!({"entries": [], "leafId": "e1"}));
     assert_eq!(again.written("prompt").unwrap()["message"], "hello");
     assert!(!again.told.contains(&Output::Ready));
 }
@@ -117,7 +114,7 @@ fn a_resume_that_fails_fails_what_waited_for_it() {
     again.deliver("m1", "hello", None);
     again.end(Ended::Exited(1));
     assert_eq!(again.failed(), [("m1", "agent_not_open")]);
-    assert!(unusable(&again).is_none());
+    assert!(again.unusable().is_none());
 }
 
 #[test]
@@ -159,19 +156,15 @@ fn model_effort_and_mode_are_switched_and_remembered() {
     let mut bench = Bench::ready();
     bench.control(Control::SetModel("fake-b".into()));
     assert_eq!(bench.written("set_model").unwrap()["provider"], "fake");
-    bench.answer("set_model", json!({"id": "fake-b", "provider": "fake"}));
+    bench.answer("set_model", &json!({"id": "fake-b", "provider": "fake"}));
     bench.tell_config("fake-b", "off");
     bench.control(Control::SetEffort("high".to_owned()));
-    bench.answer("set_thinking_level", json!(null));
+    bench.answer("set_thinking_level", &json!(null));
     bench.tell_config("fake-b", "high");
     bench.control(Control::SetMode("yolo".to_owned()));
     assert_eq!(bench.results(), [None, None, None]);
     let mut again = bench.again();
-    let config = again.reports().into_iter().find_map(|report| match report {
-        Report::Config(config) => Some(config),
-        _ => None,
-    });
-    let config = config.unwrap();
+    let config = again.config().unwrap();
     assert_eq!(config.model, "fake/fake-b".into());
     assert_eq!(config.effort.as_deref(), Some("high"));
     assert_eq!(config.permission_mode.as_deref(), Some("yolo"));
@@ -188,11 +181,4 @@ fn a_setting_that_pi_does_not_have_is_refused() {
     bench.control(Control::SetEffort("max".to_owned()));
     let codes = ["model_not_available", "control_not_supported", "control_not_supported"];
     assert_eq!(bench.results(), codes.map(Some));
-}
-
-fn unusable(bench: &Bench) -> Option<&str> {
-    bench.told.iter().find_map(|output| match output {
-        Output::Unusable(failure) => Some(failure.message.as_str()),
-        _ => None,
-    })
 }

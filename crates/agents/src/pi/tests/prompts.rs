@@ -6,7 +6,7 @@ use domain::session::controls::Control;
 use domain::session::prompts::{AnswerDetail, Effect};
 use serde_json::{Value, json};
 
-use super::bench::Bench;
+use super::bench::{Bench, setup};
 
 #[test]
 fn a_tool_waits_for_a_person_who_sees_what_it_would_do() {
@@ -35,7 +35,7 @@ fn a_denial_carries_the_person_s_words_and_the_call_is_cancelled() {
     let told = decision(&bench);
     assert_eq!(told["decision"], "deny");
     assert!(told["reason"].as_str().unwrap().contains("use trash"));
-    bench.hear(json!({"type": "tool_execution_end", "toolCallId": "c1", "toolName": "bash",
+    bench.hear(&json!({"type": "tool_execution_end", "toolCallId": "c1", "toolName": "bash",
         "result": {"content": [{"type": "text", "text": "no"}]}, "isError": true}));
     let cancelled = bench.reports().into_iter().any(|report| {
         matches!(report, Report::ToolUpdate(update) if update.status == ToolStatus::Cancelled)
@@ -111,34 +111,43 @@ fn an_interrupt_withdraws_the_question() {
 #[test]
 fn questions_of_other_extensions_are_asked_too() {
     let mut bench = Bench::ready();
-    let ask = |bench: &mut Bench, rest: Value| {
+    let ask = |bench: &mut Bench, rest: &Value| {
         let mut request = json!({"type": "extension_ui_request", "id": "q", "title": "Which?"});
         for (name, value) in rest.as_object().unwrap() {
             request[name] = value.clone();
         }
         bench.told.clear();
-        bench.hear(request);
+        bench.hear(&request);
     };
     let told = |bench: &Bench| bench.written("extension_ui_response").unwrap();
-    ask(&mut bench, json!({"method": "select", "options": ["red", "blue"], "timeout": 500}));
+    ask(&mut bench, &json!({"method": "select", "options": ["red", "blue"], "timeout": 500}));
     assert_eq!(bench.prompts()[0].expiry.as_ref().unwrap().timeout_ms, 500);
     bench.choose("q", Some("option-1"), AnswerDetail::default());
     assert_eq!(told(&bench)["value"], "blue");
-    ask(&mut bench, json!({"method": "confirm", "message": "Sure?"}));
+    ask(&mut bench, &json!({"method": "confirm", "message": "Sure?"}));
     bench.choose("q", Some("yes"), AnswerDetail::default());
     assert_eq!(told(&bench)["confirmed"], true);
-    ask(&mut bench, json!({"method": "input", "placeholder": "a name"}));
+    ask(&mut bench, &json!({"method": "input", "placeholder": "a name"}));
     let answers = Some(r#"{"Which?":"green"}"#.to_owned());
     bench.choose("q", Some("submit"), AnswerDetail { answers, ..AnswerDetail::default() });
     assert_eq!(told(&bench)["value"], "green");
-    ask(&mut bench, json!({"method": "editor", "prefill": "as it was"}));
+    ask(&mut bench, &json!({"method": "editor", "prefill": "as it was"}));
     bench.choose("q", Some("submit"), AnswerDetail::default());
     assert_eq!(told(&bench)["value"], "as it was");
-    ask(&mut bench, json!({"method": "select", "options": ["red"]}));
+    ask(&mut bench, &json!({"method": "select", "options": ["red"]}));
     bench.choose("q", None, AnswerDetail::default());
     assert_eq!(told(&bench)["cancelled"], true);
-    ask(&mut bench, json!({"method": "notify", "message": "Done"}));
+    ask(&mut bench, &json!({"method": "notify", "message": "Done"}));
     assert_eq!(bench.notices(), ["notify"]);
+}
+
+#[test]
+fn an_extension_that_asks_before_the_session_is_there_is_not_waited_for() {
+    let mut bench = Bench::of(setup(""));
+    bench.hear(&json!({"type": "extension_ui_request", "id": "q", "method": "confirm",
+        "title": "Trust this folder?"}));
+    assert_eq!(bench.written("extension_ui_response").unwrap()["cancelled"], true);
+    assert_eq!(bench.prompts().len(), 0);
 }
 
 /// What the gate was told last.

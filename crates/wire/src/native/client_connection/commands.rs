@@ -7,10 +7,10 @@ use domain::{AgentType, Content, MessageId, RequestId, Sequence, SessionId, Time
 
 use super::launches::launch_failed;
 use super::{
-    Asked, ClientConnection, Feature, LAUNCHES_TOLD_MAX, Output, Purpose, Question,
-    SESSIONS_NAMED_MAX, error, send_of, too_fast,
+    Asked, ClientConnection, Feature, LAUNCHES_TOLD_MAX, Output, Purpose, Question, error, send_of,
+    too_fast,
 };
-use crate::native::frames::{ClientFrame, QueueEdit, SendMessage, SessionLaunchFailed, Watch};
+use crate::native::frames::{ClientFrame, QueueEdit, SendMessage, SessionLaunchFailed};
 use crate::native::shapes::Envelope;
 
 /// Files that one send may name. More are `invalid_message`.
@@ -19,7 +19,7 @@ pub const ATTACHMENTS_MAX: usize = 64;
 pub const NAME_BYTES_MAX: usize = 512;
 
 /// A frame that is valid JSON of a known type and still breaks a rule, in words.
-type Broken = String;
+pub(super) type Broken = String;
 
 impl ClientConnection {
     /// A frame of a client that said hello.
@@ -56,6 +56,7 @@ impl ClientConnection {
             ClientFrame::SendMessage(send) => self.send(session(envelope)?, send, now),
             ClientFrame::HistoryRequest(asked) => {
                 let (session, request) = (session(envelope)?, envelope.request_id.clone());
+                self.look_at_from_elsewhere(&session);
                 Ok(match asked.after_sequence {
                     Some(after) => self.ask(&session, Purpose::Delta(request), after, now),
                     None => self.ask(&session, Purpose::Snapshot(request), Sequence(0), now),
@@ -105,18 +106,35 @@ impl ClientConnection {
                 let title = name("title", rename.title)?;
                 other(envelope, None, Wish::Rename(title))
             }
-            ClientFrame::Watch(watch) => self.watch(&watch),
-            ClientFrame::QueueEdit(edit) => self.edit(envelope, edit, now),
+            ClientFrame::Watch(watch) => self.watch(&watch, now),
+            ClientFrame::QueueEdit(edit) => {
+                let mut outputs = self.look_at(&session(envelope)?, now);
+                outputs.extend(self.edit(envelope, edit, now)?);
+                Ok(outputs)
+            }
             ClientFrame::QueueDiscard(discard) => {
                 let id = discard.client_message_id;
-                other(envelope, Some(id.clone()), Wish::DiscardQueued { id })
+                self.queue(envelope, Some(id.clone()), Wish::DiscardQueued { id }, now)
             }
             ClientFrame::QueueMove(shift) => {
                 let (id, to) = (shift.client_message_id, shift.position as usize);
-                other(envelope, Some(id.clone()), Wish::MoveQueued { id, to })
+                self.queue(envelope, Some(id.clone()), Wish::MoveQueued { id, to }, now)
             }
-            ClientFrame::QueueResume(_) => other(envelope, None, Wish::ResumeQueue),
+            ClientFrame::QueueResume(_) => self.queue(envelope, None, Wish::ResumeQueue, now),
         }
+    }
+
+    /// That it worked is told by events that only who looks at the session hears.
+    fn queue(
+        &mut self,
+        envelope: &Envelope,
+        id: Option<MessageId>,
+        wish: Wish,
+        now: Timestamp,
+    ) -> Result<Vec<Output>, Broken> {
+        let mut outputs = self.look_at(&session(envelope)?, now);
+        outputs.extend(other(envelope, id, wish)?);
+        Ok(outputs)
     }
 
     fn send(
@@ -141,7 +159,10 @@ impl ClientConnection {
         let by = self.principal.as_ref().map_or("", |principal| principal.name.as_str());
         let send = send.into_model(by);
         let asked = Asked::Send { session: session.clone(), id };
-        Ok(vec![Output::Session { session, wish: Wish::Send { send, earlier: None }, asked }])
+        let mut outputs = self.look_at(&session, now);
+        let wish = Wish::Send { send, earlier: None };
+        outputs.push(Output::Session { session, wish, asked });
+        Ok(outputs)
     }
 
     fn launch(&mut self, wish: LaunchWish, now: Timestamp) -> Vec<Output> {
@@ -177,20 +198,6 @@ impl ClientConnection {
             return Ok(vec![error(code, words, request, Some(id), session, now)]);
         }
         other(envelope, Some(id.clone()), Wish::EditQueued { id, text })
-    }
-
-    fn watch(&mut self, watch: &Watch) -> Result<Vec<Output>, Broken> {
-        if watch.sessions.len() > SESSIONS_NAMED_MAX {
-            return Err(format!("watch takes at most {SESSIONS_NAMED_MAX} sessions"));
-        }
-        let parse = |raw: &String| SessionId::parse(raw).ok_or("watch names what is no session id");
-        let named = watch.sessions.iter().map(parse).collect::<Result<_, _>>()?;
-        let before = self.watched.replace(named);
-        let was_heard = |id: &SessionId| before.as_ref().is_none_or(|set| set.contains(id));
-        let watched = self.watched.iter().flatten();
-        let fresh = watched.filter(|id| self.feeds.contains_key(*id) && !was_heard(id));
-        let fresh = fresh.filter(|id| self.hears_passing(id));
-        Ok(fresh.map(|id| Output::Drafts(id.clone())).collect())
     }
 
     /// Nobody said who this is.

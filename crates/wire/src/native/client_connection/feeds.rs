@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use domain::passing::{Delta, Passing};
-use domain::session::{Event, Recorded, controls};
+use domain::session::{Card, Event, Recorded, controls};
 use domain::{Live, Sequence, SessionId, Tail, Timestamp};
 
 use super::history::Ask;
@@ -18,10 +18,15 @@ pub(super) struct Feed {
     pub(super) known: Sequence,
     /// The read that is on its way; live events wait for it.
     pub(super) reading: Option<u64>,
+    /// What was known when that read began.
+    pub(super) known_before: Sequence,
     /// History that was asked for meanwhile.
     pub(super) asks: VecDeque<Ask>,
     /// Words in the making went by untold.
     pub(super) wants_drafts: bool,
+    /// The last event up to which every one was told, where some later ones were not: the client
+    /// does not look at this session.
+    pub(super) told_all_to: Option<Sequence>,
 }
 
 impl Default for Feed {
@@ -30,8 +35,10 @@ impl Default for Feed {
             tail: Tail::new(Sequence(0)),
             known: Sequence(0),
             reading: None,
+            known_before: Sequence(0),
             asks: VecDeque::new(),
             wants_drafts: false,
+            told_all_to: None,
         }
     }
 }
@@ -91,6 +98,8 @@ impl ClientConnection {
         let shown = feed.tail.on_live(recorded.sequence);
         feed.known = feed.known.max(recorded.sequence);
         match shown {
+            // Most events of a busy relay, for a client that looks at one session.
+            Live::Show if feed.told_all_to.is_some() && is_for_watchers(&recorded.event) => {}
             Live::Show => self.show(session, recorded, Some(cache), outputs),
             // An earlier read failed: this is the time to try again.
             Live::Skip if !feed.tail.is_behind() => {}
@@ -153,12 +162,6 @@ impl ClientConnection {
         }
     }
 
-    /// Whether this client wants the passing events of that session.
-    pub(super) fn hears_passing(&self, session: &SessionId) -> bool {
-        let watched = self.watched.as_ref().is_none_or(|watched| watched.contains(session));
-        watched && self.has(Feature::Deltas) && self.principal.is_some()
-    }
-
     /// Tells one event by itself.
     pub(super) fn show(
         &mut self,
@@ -171,6 +174,9 @@ impl ClientConnection {
             &recorded.event
         {
             outputs.extend(self.settle(session, request, by, failure.as_ref(), recorded.at));
+            return;
+        }
+        if !self.hears(session, &recorded.event, recorded.sequence) {
             return;
         }
         let Some(form) = self.features.form_of(&recorded.event) else { return };
@@ -187,4 +193,9 @@ impl ClientConnection {
             outputs.extend(frame.map(Output::Send));
         }
     }
+}
+
+/// Whether only who looks at a session is told this.
+fn is_for_watchers(event: &Event) -> bool {
+    !Card::shows(event) && !matches!(event, Event::Control(_))
 }

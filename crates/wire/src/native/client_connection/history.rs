@@ -4,14 +4,13 @@
 //! told: they will be read. So whatever a client asks for, the live events that follow begin
 //! where the answer ends.
 
-use bytes::Bytes;
 use domain::content;
 use domain::session::{Event, Recorded, controls, transcript};
 use domain::{Content, FailureCode, RequestId, Sequence, SessionId, Tail, Timestamp};
 use serde::Serialize;
 
 use super::{ClientConnection, Denied, Feature, Output, PageOf, Purpose, ReadJob, error};
-use crate::native::events::{Form, encode_event, encode_queue};
+use crate::native::events::{Form, encode_event_into, encode_queue};
 use crate::native::frames::{HistorySnapshot, RelayFrame};
 use crate::native::refusals;
 use crate::native::shapes::{Envelope, Message, Time, VERSION};
@@ -20,6 +19,9 @@ use crate::native::shapes::{Envelope, Message, Time, VERSION};
 pub const PAGE_EVENTS_MAX: usize = 500;
 /// Bytes of one page, roughly: the event that goes beyond is its last, and another page follows.
 pub const PAGE_BYTES_MAX: usize = 1 << 20;
+/// Of an event and of what stands around a page, usually: room that is reserved at once.
+const EVENT_BYTES: usize = 512;
+const HEAD_BYTES: usize = 512;
 /// Requests for the history of one session that may wait for each other. More are answered
 /// `rate_limited`.
 pub const ASKS_MAX: usize = 16;
@@ -73,6 +75,7 @@ impl ClientConnection {
         let ticket = self.count();
         let feed = self.feeds.entry(session.clone()).or_default();
         feed.reading = Some(ticket);
+        feed.known_before = feed.known;
         feed.tail = Tail::new(after);
         feed.tail.on_lag(feed.known);
         let (session, upto) = (session.clone(), None);
@@ -92,6 +95,13 @@ impl ClientConnection {
         if !snapshot && (job.after > head || is_lost) {
             return self.start_over(&job, first_kept, now);
         }
+        if !has_more && head < feed.known && feed.known == feed.known_before {
+            // What was known before and is not there will not come: the session was erased and
+            // made again. To read on would be to read for ever. What was heard of while this
+            // page was read is another matter: it may be there now.
+            feed.known = head;
+            feed.tail = Tail::new(feed.tail.cursor());
+        }
         feed.tail.on_lag(feed.known);
         events.retain(|recorded| feed.tail.on_read(recorded.sequence));
         if events.is_empty() && !has_more {
@@ -100,6 +110,10 @@ impl ClientConnection {
             feed.tail.on_lag(feed.known);
         }
         let (last, has_more) = (feed.tail.cursor(), feed.tail.is_behind());
+        if job.purpose != Purpose::CatchUp && feed.told_all_to == Some(job.after) {
+            // The client looked away meanwhile, and is told this all the same.
+            feed.told_all_to = Some(last);
+        }
         let mut outputs = self.tell(&job, &events, last, has_more, now);
         outputs.extend(self.go_on(job, last, has_more));
         outputs
@@ -209,13 +223,14 @@ impl ClientConnection {
     ) {
         let (mut from, mut rest) = (after, events);
         loop {
-            let (bytes, taken) = self.pack(&page.job.session, rest);
+            let mut frame = Self::begin_delta(page, from, rest.len());
+            let taken = self.pack(&page.job.session, rest, &mut frame);
             let (told, later) = rest.split_at(taken);
             let end = told.last().filter(|_| !later.is_empty());
             let last = end.map_or(page.last, |recorded| recorded.sequence);
             let has_more = page.has_more || !later.is_empty();
-            let page = Page { last, has_more, ..*page };
-            outputs.push(Output::Send(self.delta(&page, from, &bytes)));
+            self.end_delta(&mut frame, last, has_more);
+            outputs.push(Output::Send(frame.into()));
             if later.is_empty() {
                 return;
             }
@@ -223,28 +238,28 @@ impl ClientConnection {
         }
     }
 
-    /// Events as the entries of a JSON list, up to the bound, and how many of them.
-    fn pack(&self, session: &SessionId, events: &[Recorded]) -> (Vec<u8>, usize) {
-        let (mut list, queue) = (vec![], self.has(Feature::Queue));
+    /// Adds events as the entries of a JSON list, each with a comma behind it, up to the bound,
+    /// and says how many of them.
+    fn pack(&self, session: &SessionId, events: &[Recorded], list: &mut Vec<u8>) -> usize {
+        let (begin, queue) = (list.len(), self.has(Feature::Queue));
         for (index, recorded) in events.iter().enumerate() {
-            if list.len() > PAGE_BYTES_MAX {
-                return (list, index);
+            if list.len() - begin > PAGE_BYTES_MAX {
+                return index;
             }
             let Some(form) = self.features.form_of(&recorded.event) else { continue };
-            let event = encode_event(session, recorded, form);
-            let change = if queue { encode_queue(session, recorded) } else { None };
-            for bytes in event.into_iter().chain(change) {
-                if !list.is_empty() {
-                    list.push(b',');
-                }
-                list.extend_from_slice(&bytes);
+            if encode_event_into(list, session, recorded, form) {
+                list.push(b',');
+            }
+            if queue && let Some(change) = encode_queue(session, recorded) {
+                list.extend_from_slice(&change);
+                list.push(b',');
             }
         }
-        (list, events.len())
+        events.len()
     }
 
-    /// `history_delta`. The events are put in as bytes: each is a frame already.
-    fn delta(&self, page: &Page<'_>, from_sequence: Sequence, events: &[u8]) -> Bytes {
+    /// `history_delta` up to its list of events, which are put in as bytes: each is a frame already.
+    fn begin_delta(page: &Page<'_>, from_sequence: Sequence, events: usize) -> Vec<u8> {
         #[derive(Serialize)]
         struct Head<'a> {
             #[serde(rename = "type")]
@@ -255,9 +270,6 @@ impl ClientConnection {
             session_id: &'a SessionId,
             server_ts: Time,
             from_sequence: Sequence,
-            last_sequence: Sequence,
-            #[serde(skip_serializing_if = "Option::is_none")]
-            has_more: Option<bool>,
         }
         let head = Head {
             kind: "history_delta",
@@ -266,17 +278,29 @@ impl ClientConnection {
             session_id: &page.job.session,
             server_ts: page.now.into(),
             from_sequence,
-            last_sequence: page.last,
-            has_more: self.has(Feature::Paging).then_some(page.has_more),
         };
-        let mut frame = serde_json::to_vec(&head).unwrap_or_default();
+        let room_bytes = (events * EVENT_BYTES).min(PAGE_BYTES_MAX);
+        let mut frame = Vec::with_capacity(HEAD_BYTES + room_bytes);
+        let _ = serde_json::to_writer(&mut frame, &head);
         // The list goes in before the closing brace.
         frame.pop();
-        frame.reserve_exact(events.len() + 16);
         frame.extend_from_slice(b",\"events\":[");
-        frame.extend_from_slice(events);
-        frame.extend_from_slice(b"]}");
-        frame.into()
+        frame
+    }
+
+    /// What comes after the events: what is known only when they are packed.
+    fn end_delta(&self, frame: &mut Vec<u8>, last_sequence: Sequence, has_more: bool) {
+        #[derive(Serialize)]
+        struct Rest {
+            last_sequence: Sequence,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            has_more: Option<bool>,
+        }
+        frame.pop_if(|last| *last == b',');
+        frame.extend_from_slice(b"],");
+        let has_more = self.has(Feature::Paging).then_some(has_more);
+        let rest = serde_json::to_vec(&Rest { last_sequence, has_more }).unwrap_or_default();
+        frame.extend_from_slice(rest.strip_prefix(b"{").unwrap_or_default());
     }
 
     fn snapshot_of(&self, page: &Page<'_>, events: &[Recorded]) -> Output {

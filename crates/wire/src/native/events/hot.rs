@@ -4,7 +4,7 @@
 //! cloned and nothing is flattened.
 
 use bytes::Bytes;
-use domain::content::{Author, Message};
+use domain::content::{Author, Message, Part};
 use domain::passing::Delta;
 use domain::session::Recorded;
 use domain::session::delivery::Send;
@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 
 use super::Form;
 use crate::native::frames::{ModeWord, StatusWord};
-use crate::native::shapes::{self, Attachment, Sealed, Time, VERSION, VoiceWord};
+use crate::native::shapes::{self, Attachment, Sealed, Time, VERSION, VoiceWord, text_of};
 
 /// Bytes of a frame besides its content, roughly: room that is reserved at once.
 const FRAME_BYTES: usize = 384;
@@ -137,28 +137,116 @@ pub(super) fn delivered(
     write(&head(session, recorded, "message_delivered", body), 0)
 }
 
-#[derive(Serialize)]
-struct Said<'a> {
-    message: shapes::Message<'a>,
+/// `message_event`, at the end of what is there. A plain reader has no use for an agent's message
+/// without any text: then nothing is written, and it says so.
+pub(super) fn message_into(
+    buffer: &mut Vec<u8>,
+    session: &SessionId,
+    recorded: &Recorded,
+    message: &Message,
+    form: Form,
+) -> bool {
+    let content = text_of(&message.parts);
+    if form == Form::Plain && content.is_empty() && message.author == Author::Assistant {
+        return false;
+    }
+    buffer.reserve(FRAME_BYTES + content.len() + content.len() / 16);
+    buffer.extend_from_slice(br#"{"type":"message_event","protocol_version":1,"event_id":"#);
+    event_id(buffer, session, recorded.sequence);
+    field(buffer, "sequence", &recorded.sequence);
+    buffer.extend_from_slice(br#","session_id":"#);
+    string(buffer, session.as_str());
+    time(buffer, "server_ts", recorded.at.into());
+    buffer.extend_from_slice(br#","message":{"message_id":"#);
+    string(buffer, message.id.as_str());
+    field(buffer, "role", &shapes::AuthorWord::from(message.author));
+    buffer.extend_from_slice(br#","content":"#);
+    string(buffer, &content);
+    time(buffer, "created_at", message.created_at.into());
+    if form == Form::Full {
+        extensions(buffer, message);
+    }
+    buffer.extend_from_slice(b"}}");
+    true
 }
 
-/// `message_event`. A plain reader has no use for an agent's message without any text.
+/// `message_event` by itself.
 pub(super) fn message(
     session: &SessionId,
     recorded: &Recorded,
     message: &Message,
     form: Form,
 ) -> Option<Bytes> {
-    let message = match form {
-        Form::Full => shapes::Message::full(message),
-        Form::Plain => shapes::Message::plain(message),
-    };
-    let mute = message.content.is_empty() && Author::from(message.role) == Author::Assistant;
-    if form == Form::Plain && mute {
-        return None;
+    let mut buffer = vec![];
+    message_into(&mut buffer, session, recorded, message, form).then(|| buffer.into())
+}
+
+/// What only the full form of a message has, in the words of its shape.
+fn extensions(buffer: &mut Vec<u8>, message: &Message) {
+    let is_all_said = matches!(
+        &message.parts,
+        Content::Open(parts) if matches!(parts.as_slice(), [Part::Text(_)])
+    );
+    if !is_all_said {
+        let shapes::Message { parts, sealed, .. } = shapes::Message::full(message);
+        if let Some(parts) = &parts {
+            field(buffer, "parts", parts);
+        }
+        if let Some(sealed) = &sealed {
+            field(buffer, "sealed", sealed);
+        }
     }
-    let content_bytes = message.content.len();
-    Some(write(&head(session, recorded, "message_event", Said { message }), content_bytes))
+    if let Some(run) = &message.run {
+        field(buffer, "run_id", run);
+    }
+    if let Some(parent) = &message.parent {
+        field(buffer, "parent_tool_call_id", parent);
+    }
+}
+
+/// See [`super::event_id`].
+fn event_id(buffer: &mut Vec<u8>, session: &SessionId, sequence: Sequence) {
+    buffer.extend_from_slice(b"\"evt_");
+    let begin = buffer.len();
+    string(buffer, session.as_str());
+    // Its own quotes go: it stands inside of others.
+    buffer.remove(begin);
+    buffer.pop();
+    buffer.push(b'_');
+    put(buffer, &sequence);
+    buffer.push(b'"');
+}
+
+fn field<T: Serialize>(buffer: &mut Vec<u8>, name: &'static str, value: &T) {
+    buffer.extend_from_slice(b",\"");
+    buffer.extend_from_slice(name.as_bytes());
+    buffer.extend_from_slice(b"\":");
+    put(buffer, value);
+}
+
+fn time(buffer: &mut Vec<u8>, name: &'static str, at: Time) {
+    buffer.extend_from_slice(b",\"");
+    buffer.extend_from_slice(name.as_bytes());
+    buffer.extend_from_slice(b"\":\"");
+    buffer.extend_from_slice(&at.to_bytes());
+    buffer.push(b'"');
+}
+
+/// A string of which most need no escape.
+fn string(buffer: &mut Vec<u8>, value: &str) {
+    // Counted without an early end, so that it is done many bytes at a time.
+    let is_special = |byte: &u8| matches!(byte, 0..b' ' | b'"' | b'\\');
+    if value.as_bytes().iter().filter(|byte| is_special(byte)).count() > 0 {
+        return put(buffer, &value);
+    }
+    buffer.push(b'"');
+    buffer.extend_from_slice(value.as_bytes());
+    buffer.push(b'"');
+}
+
+fn put<T: Serialize>(buffer: &mut Vec<u8>, value: &T) {
+    // Cannot fail: a vector takes everything and no value refuses to be written.
+    let _ = serde_json::to_writer(buffer, value);
 }
 
 #[derive(Serialize)]

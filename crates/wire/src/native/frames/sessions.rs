@@ -72,4 +72,18 @@ pub struct SessionArchived {
 pub struct Watch {
     /// Which ones.
     pub sessions: Vec<String>,
+    /// The recorded events of the others. Absent: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<Others>,
+}
+
+/// What is told of sessions that a client does not look at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Others {
+    /// Every recorded event.
+    #[default]
+    All,
+    /// What a list of sessions shows: reachability, names, configuration, prompts, runs.
+    Cards,
 }

@@ -64,7 +64,8 @@ impl Time {
         Some(Self(Timestamp(utc.min(LAST_MS))))
     }
 
-    fn write(self) -> [u8; 24] {
+    /// As it is written, without quotes.
+    pub fn to_bytes(self) -> [u8; 24] {
         let ms = self.0.0.min(LAST_MS);
         let (year, month, day) = civil(ms / DAY_MS);
         let clock = ms % DAY_MS;
@@ -82,13 +83,13 @@ impl Time {
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(std::str::from_utf8(&self.write()).unwrap_or_default())
+        f.write_str(std::str::from_utf8(&self.to_bytes()).unwrap_or_default())
     }
 }
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(std::str::from_utf8(&self.write()).unwrap_or_default())
+        serializer.serialize_str(std::str::from_utf8(&self.to_bytes()).unwrap_or_default())
     }
 }
 

@@ -1,0 +1,30 @@
+//! What must work with every agent, a function each.
+//!
+//! Not here: which agents there are (`agent`), waiting and asking (`talk`).
+
+#[path = "scenarios/changes.rs"]
+mod changes;
+#[path = "scenarios/crashes.rs"]
+mod crashes;
+#[path = "scenarios/earlier.rs"]
+mod earlier;
+#[path = "scenarios/interrupts.rs"]
+mod interrupts;
+#[path = "scenarios/steps.rs"]
+mod steps;
+#[path = "scenarios/talking.rs"]
+mod talking;
+#[path = "scenarios/tools.rs"]
+mod tools;
+#[path = "scenarios/waiter.rs"]
+mod waiter;
+
+pub(crate) use changes::{mode_switch, model_switch};
+pub(crate) use crashes::{agent_killed, api_error, killed_while_streaming, resume_after_kill};
+pub(crate) use earlier::transcript_import;
+pub(crate) use interrupts::{interrupt_prompt, interrupt_streaming, interrupt_tool};
+pub(crate) use steps::{
+    killed_at_attempting, killed_at_heard, killed_at_received, killed_at_settled, killed_at_written,
+};
+pub(crate) use talking::{plain_streaming, queue, steer};
+pub(crate) use tools::{always_allow, edited_input, tool_approved, tool_denied};

@@ -1,0 +1,103 @@
+//! Permission questions, and what each answer leads to.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::agent::Agent;
+use crate::results::Verdict;
+use crate::stage::{Stage, words};
+
+/// Nothing happens before the answer; after it the tool runs, and its output is seen.
+pub(crate) async fn tool_approved(agent: &'static Agent) -> Verdict {
+    let mut stage = Stage::open(agent).await;
+    assert!(stage.can("permission_dialogs"), "{}", stage.config());
+    let made = stage.work().join("ok-dir");
+    let sent = stage.send(&format!("{}mkdir ok-dir && echo made", agent.asking)).await;
+    let prompt = stage.prompt(sent.mark).await;
+    assert!(prompt.to_string().contains("mkdir ok-dir"), "it does not say what for: {prompt}");
+    assert!(!made.exists(), "it did not wait for the answer");
+    stage.answer(&prompt, "allow_once", &json!({})).await;
+    stage.done(&sent, "completed").await;
+    assert!(made.is_dir(), "it was allowed, and did not run");
+    let tools = stage.tools(sent.mark);
+    let ran = tools.values().find(|tool| tool.to_string().contains("mkdir ok-dir"));
+    let ran = ran.unwrap_or_else(|| panic!("no tool call is shown: {tools:?}"));
+    assert_eq!(ran["status"], "completed", "{ran}");
+    assert_eq!(ran["kind"], "execute", "{ran}");
+    assert!(stage.said(sent.mark).contains("done:"), "{}", stage.said(sent.mark));
+    Verdict::Works
+}
+
+/// What is refused does not happen, and the session goes on.
+pub(crate) async fn tool_denied(agent: &'static Agent) -> Verdict {
+    let mut stage = Stage::open(agent).await;
+    let sent = stage.send(&format!("{}mkdir bad-dir && echo made", agent.asking)).await;
+    let prompt = stage.prompt(sent.mark).await;
+    assert!(
+        prompt["choices"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|choice| { choice["is_default"] == false || choice["effect"] == "reject" })
+    );
+    stage.answer(&prompt, "reject", &json!({"message": "not in this folder"})).await;
+    let ended = stage.run_ended(sent.mark).await;
+    assert_ne!(ended["outcome"], "failed", "{ended}");
+    if !agent.refusal_ends_run {
+        assert_eq!(ended["outcome"], "completed", "{ended}");
+    }
+    assert!(!stage.work().join("bad-dir").exists(), "it was refused, and ran");
+    for tool in stage.tools(sent.mark).values() {
+        assert!(matches!(words(&tool["status"]), "failed" | "cancelled"), "{tool}");
+    }
+    stage.exchange("still there").await;
+    Verdict::Works
+}
+
+/// After an answer for always, the like is not asked again.
+pub(crate) async fn always_allow(agent: &'static Agent) -> Verdict {
+    let mut stage = Stage::open(agent).await;
+    let sent = stage.send(&format!("{}mkdir first-dir", agent.asking)).await;
+    let prompt = stage.prompt(sent.mark).await;
+    let offers = |effect: &str| {
+        prompt["choices"].as_array().unwrap().iter().any(|choice| choice["effect"] == effect)
+    };
+    assert_eq!(offers("allow_always"), agent.allows_always, "{prompt}");
+    if !agent.allows_always {
+        return Verdict::Cannot("it asks each time");
+    }
+    stage.answer(&prompt, "allow_always", &json!({})).await;
+    stage.done(&sent, "completed").await;
+    let made = stage.work().join("first-dir");
+    std::fs::remove_dir(&made).unwrap();
+
+    let again = stage.send(&format!("{}mkdir first-dir", agent.asking)).await;
+    stage.done(&again, "completed").await;
+    let asked = stage.client.since(again.mark).iter().any(is_prompt);
+    assert!(!asked, "it asked again");
+    assert!(made.is_dir(), "the second one did not run");
+    Verdict::Works
+}
+
+/// The person changes the command, and the changed one runs.
+pub(crate) async fn edited_input(agent: &'static Agent) -> Verdict {
+    if !agent.takes_edited_input {
+        return Verdict::Cannot("its answers carry no changed input");
+    }
+    let mut stage = Stage::open(agent).await;
+    let sent = stage.send(&format!("{}mkdir meant-dir", agent.asking)).await;
+    let prompt = stage.prompt(sent.mark).await;
+    let mut input = prompt["input"].clone();
+    assert_eq!(input["command"], "mkdir meant-dir", "{prompt}");
+    input["command"] = json!("mkdir edited-dir");
+    stage.answer(&prompt, "allow_once", &json!({"updated_input": input})).await;
+    stage.done(&sent, "completed").await;
+    let exists = |name: &str| Path::new(&stage.work()).join(name).is_dir();
+    assert!(exists("edited-dir") && !exists("meant-dir"));
+    Verdict::Works
+}
+
+pub(crate) fn is_prompt(frame: &Value) -> bool {
+    frame["type"] == "permission_prompt"
+}

@@ -1,0 +1,73 @@
+//! A session that was erased and begins again under the same id, before clients that knew the old.
+
+use serde_json::{Value, json};
+
+use crate::relay::Relay;
+use crate::script::said;
+
+fn greeted() -> Relay {
+    let mut relay = Relay::new();
+    relay.session_up("sess_1", "demo");
+    let hello = json!({"type": "connection_hello", "protocol_version": 1,
+        "peer_role": "browser", "client_name": "t", "features": ["paging"]});
+    relay.text("a", &hello.to_string());
+    for n in 0..5 {
+        relay.report("sess_1", said(&format!("x{n}")));
+    }
+    heard(&mut relay);
+    relay
+}
+
+fn heard(relay: &mut Relay) -> Vec<Value> {
+    std::mem::take(&mut relay.clients.get_mut("a").unwrap().heard)
+}
+
+fn ask(relay: &mut Relay, after: u64) -> Vec<Value> {
+    let frame = json!({"type": "history_request", "protocol_version": 1, "request_id": "h",
+        "session_id": "sess_1", "after_sequence": after});
+    relay.text("a", &frame.to_string());
+    heard(relay)
+}
+
+#[test]
+fn its_new_history_is_read_once_although_more_was_known_of_the_old() {
+    let mut relay = greeted();
+    relay.erase("sess_1");
+    relay.session_up("sess_1", "demo");
+    let pages = ask(&mut relay, 0);
+    assert_eq!(pages.len(), 1, "{pages:#?}");
+    assert_eq!((&pages[0]["last_sequence"], &pages[0]["has_more"]), (&json!(1), &json!(false)));
+}
+
+#[test]
+fn a_cursor_of_the_old_one_begins_anew_and_live_events_follow() {
+    let mut relay = greeted();
+    relay.erase("sess_1");
+    relay.session_up("sess_1", "demo");
+    let told = ask(&mut relay, 6);
+    let kinds: Vec<_> = told.iter().map(|frame| frame["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["connection_error", "history_snapshot"], "{told:#?}");
+    assert_eq!(told[0]["code"], "resume_cursor_invalid");
+    assert_eq!((&told[1]["last_sequence"], &told[1]["has_more"]), (&json!(1), &json!(false)));
+    relay.report("sess_1", said("y"));
+    let told = heard(&mut relay);
+    assert_eq!(told.len(), 1, "{told:#?}");
+    assert_eq!(told[0]["sequence"], 2);
+}
+
+#[test]
+fn what_is_recorded_while_a_page_is_read_is_told_after_it() {
+    let mut relay = greeted();
+    relay.slow_reads = true;
+    assert!(ask(&mut relay, 6).is_empty());
+    relay.report("sess_1", said("y"));
+    relay.read_now();
+    let told = heard(&mut relay);
+    let last = told.last().unwrap();
+    assert_eq!(
+        (&last["last_sequence"], &last["has_more"]),
+        (&json!(7), &json!(false)),
+        "{told:#?}"
+    );
+    assert_eq!(last["events"][0]["sequence"], 7);
+}
