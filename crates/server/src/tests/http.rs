@@ -143,7 +143,7 @@ async fn an_export_ends_where_the_session_was_when_it_began() {
         let command = domain::session::Command::Person(who, wish);
         crate::Inside::command(door.relay.as_ref(), &SESSION.into(), command).await.unwrap();
     }
-    door.relay.state().grows = true;
+    door.relay.state().grows_by = 1;
 
     let told = door.get("/v1/sessions/demo-1/export?format=json", &door.viewer).await.json();
     let events = told["events"].as_array().unwrap();

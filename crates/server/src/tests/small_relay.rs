@@ -26,13 +26,14 @@ pub(crate) struct State {
     pub(crate) openings: Vec<Opening>,
     pub(crate) sends_refused: bool,
     pub(crate) unreadable: bool,
-    /// One more event after each look at the history.
-    pub(crate) grows: bool,
+    /// Events that are added after each look at the history.
+    pub(crate) grows_by: usize,
 }
 
 impl State {
     fn grow(&mut self) {
-        if let Some(last) = self.history.last().filter(|_| self.grows) {
+        for _ in 0..self.grows_by {
+            let Some(last) = self.history.last() else { return };
             let again = Recorded { sequence: last.sequence.next(), ..last.clone() };
             self.session.apply(&again);
             self.history.push(again);
