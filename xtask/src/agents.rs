@@ -12,6 +12,7 @@ mod installed;
 mod pins;
 mod platform;
 pub(crate) mod play;
+pub(crate) mod record;
 mod table;
 
 use std::path::PathBuf;

@@ -20,7 +20,9 @@ usage: cargo xtask <command>
   sim --seeds N [--from S]    the simulation, over N seeds from S on (default 0)
   kill --times N              the process test: kill relay and proxy N times
   agents [--all] [--only A]   the real agent programs: fetch them, play every scenario, a table
-                              (--install: fetch them only)";
+                              (--install: fetch them only)
+  record [--only A]           have the real agents talk, and keep what their drivers saw
+                              (--again: keep the recordings, write anew what is seen of them)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         ["sim", options @ ..] => from_outcome(proof::simulate(options)),
         ["kill", options @ ..] => from_outcome(proof::kill(options)),
         ["agents", options @ ..] => from_outcome(agents::run(options)),
+        ["record", options @ ..] => from_outcome(agents::record::run(options)),
         [] | ["help" | "--help" | "-h"] => {
             shell::say(USAGE);
             ExitCode::SUCCESS

@@ -133,6 +133,7 @@ impl Driver for Claude {
 
     fn on_deadline(&mut self, now: Timestamp) -> Vec<Output> {
         self.scribe.on_deadline(now);
+        self.watch.on_deadline(&mut self.scribe, now);
         self.late(now);
         self.scribe.take()
     }
@@ -144,8 +145,13 @@ impl Driver for Claude {
                 None
             }
         };
-        let due =
-            [starting, self.interrupts.until, self.requests.deadline(), self.scribe.deadline()];
+        let due = [
+            starting,
+            self.interrupts.until,
+            self.requests.deadline(),
+            self.watch.deadline(),
+            self.scribe.deadline(),
+        ];
         due.into_iter().flatten().min()
     }
 

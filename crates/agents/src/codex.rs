@@ -3,8 +3,10 @@
 //! A session is a thread of Codex, a run is a turn. The program is started when it is needed and
 //! goes on with the thread that the notes name; while it starts, orders wait.
 //!
-//! Invariant: a message is told as delivered when Codex answered or showed it, under an id of
-//! ours that Codex keeps in its own record; what died unanswered is looked up there.
+//! Invariant: a message is told as delivered when Codex shows it, for then it is in Codex's own
+//! record, under an id of ours; what died before is looked up there. The answer alone is not
+//! enough: a message that was answered is lost with a program that is killed, and one that was
+//! to steer a turn is dropped when the turn is interrupted.
 //!
 //! Not here: where the program runs (`proxy`), how its lines are framed (`rpc`).
 
@@ -53,7 +55,7 @@ pub(crate) const KNOWN: Known = Known {
     display_name: "Codex",
     command: "codex",
     args: &[],
-    install: "npm install -g @openai/codex",
+    install: "Install it with: npm install -g @openai/codex",
 };
 /// Orders that wait for the program to start, and messages that wait for a run to end. What
 /// comes beyond is refused.

@@ -11,6 +11,8 @@ mod agent;
 mod client;
 #[path = "agents/installed.rs"]
 mod installed;
+#[path = "agents/record.rs"]
+mod record;
 #[path = "agents/results.rs"]
 mod results;
 #[path = "agents/scenarios.rs"]
@@ -35,12 +37,16 @@ fn play<F: Future<Output = Verdict>>(
         Some(_) => installed::Installed::find(agent.name).version,
         None => env!("CARGO_PKG_VERSION").to_owned(),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let outcome = catch_unwind(AssertUnwindSafe(|| runtime.block_on(scenario(agent))));
+    let outcome = catch_unwind(AssertUnwindSafe(|| block_on(scenario(agent))));
     results::note(agent.name, &version, name, outcome.as_ref().ok().copied());
     if let Err(panic) = outcome {
         resume_unwind(panic);
     }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(future)
 }
 
 /// A test for each scenario; where a real program is needed, only when asked for.
@@ -71,7 +77,7 @@ macro_rules! real {
                 plain_streaming tool_approved tool_denied always_allow edited_input
                 interrupt_streaming interrupt_prompt interrupt_tool
                 model_switch mode_switch queue steer
-                resume_after_kill killed_while_streaming api_error agent_killed
+                resume_after_kill killed_while_streaming transcript_import api_error agent_killed
                 killed_at_received killed_at_attempting killed_at_written killed_at_heard
                 killed_at_settled
             }
@@ -84,6 +90,22 @@ real! { codex CODEX }
 real! { pi PI }
 real! { gemini GEMINI }
 real! { opencode OPENCODE }
+
+/// Not tests: they make what other tests play again.
+mod recordings {
+    macro_rules! recordings {
+        ($($name:ident $agent:ident)*) => {
+            $(
+                #[test]
+                #[ignore = "makes a recording: cargo xtask record"]
+                fn $name() {
+                    crate::block_on(crate::record::record(&crate::agent::$agent));
+                }
+            )*
+        };
+    }
+    recordings! { claude CLAUDE codex CODEX pi PI gemini GEMINI opencode OPENCODE }
+}
 
 /// The stage itself, with the agent that is built in.
 mod demo {

@@ -8,6 +8,7 @@
 
 mod attachments;
 mod connection;
+mod fitting;
 mod launches;
 mod live;
 mod orders;
@@ -265,7 +266,8 @@ impl Engine {
         now: Timestamp,
     ) {
         let number = self.book.outbox.next_number();
-        let frame = proxy_frames::encode_report(session, report, command, Some(number), now);
+        let report = fitting::fitting(report);
+        let frame = proxy_frames::encode_report(session, &report, command, Some(number), now);
         self.post(number, frame, means);
     }
 

@@ -186,7 +186,7 @@ impl<D: Disk, R: Records> Host<D, R> {
                     effects.extend(self.observe(&session, outputs, now)?);
                 }
                 Input::Prepared(session, outcome) => {
-                    effects.extend(self.engine.on_prepared(&session, outcome, now));
+                    effects.extend(self.engine.on_prepared(&session, outcome));
                 }
                 Input::Offer(details) => effects.extend(self.engine.on_offer(details)),
                 Input::Listed(request, listed) => {

@@ -135,7 +135,12 @@ impl Claude {
 
     /// The name that we give to a new conversation.
     pub(super) fn own_id(&self) -> String {
-        uuid_of(&self.setup.session, &"conversation".into(), Sequence(0))
+        self.name_of(0)
+    }
+
+    /// A name for the conversation after so many others.
+    pub(super) fn name_of(&self, conversations: u64) -> String {
+        uuid_of(&self.setup.session, &"conversation".into(), Sequence(conversations))
     }
 
     /// Where the agent keeps a conversation of this workspace.

@@ -283,6 +283,9 @@ impl Claude {
         match std::mem::replace(&mut self.life, Life::Down) {
             // Of a program that was ended before: the next one is on its way.
             life @ (Life::Down | Life::Importing(_) | Life::Locating(_)) => self.life = life,
+            Life::Starting(starting) if self.has_lost_conversation(&starting) => {
+                self.begin_anew(now);
+            }
             Life::Starting(starting) => {
                 let failure = self.why_not_started(how, &starting);
                 self.cannot_start(&failure, now);
@@ -303,6 +306,21 @@ impl Claude {
                 }
             }
         }
+    }
+
+    /// Whether the agent no longer has the conversation of a session that was used.
+    fn has_lost_conversation(&self, starting: &Starting) -> bool {
+        let is_lost = |error: &String| error.contains("No conversation found");
+        self.notes.config.is_some() && starting.errors.iter().any(is_lost)
+    }
+
+    /// The agent deletes old conversations, and one that a crash cut short was never written.
+    fn begin_anew(&mut self, now: Timestamp) {
+        let words = "Claude Code no longer has this conversation; it goes on without what was said";
+        self.scribe.notice("conversation", words);
+        let id = self.name_of(self.notes.conversations);
+        self.scribe_remember(|notes| notes.conversation(&id));
+        self.spawn(&Conversation::New(id), now);
     }
 
     /// Everything that was open in the program is over.

@@ -34,6 +34,8 @@ pub(super) struct Notes {
     pub(super) config: Option<AgentConfig>,
     /// The agent's name of a conversation that began.
     pub(super) conversation: Option<String>,
+    /// How many conversations there were.
+    pub(super) conversations: u64,
     pub(super) is_imported: bool,
     pub(super) chosen: Chosen,
 }
@@ -45,7 +47,10 @@ impl Notes {
         for line in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
             match line {
                 Line::Ready(config) => notes.config = Some(config),
-                Line::Conversation(id) => notes.conversation = Some(id),
+                Line::Conversation(id) => {
+                    notes.conversation = Some(id);
+                    notes.conversations += 1;
+                }
                 Line::Imported => notes.is_imported = true,
                 Line::Chosen(chosen) => notes.chosen = chosen,
             }
@@ -68,6 +73,7 @@ impl Notes {
             return None;
         }
         self.conversation = Some(id.to_owned());
+        self.conversations += 1;
         line(&Line::Conversation(id.to_owned()))
     }
 

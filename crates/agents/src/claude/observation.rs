@@ -29,6 +29,8 @@ const THREADS_MAX: usize = 64;
 /// Unknown messages that are shown, for each life of the program.
 const UNKNOWN_TOLD_MAX: u32 = 3;
 
+/// How long after a call a question may follow. Until then nobody is told that it is at work.
+const ASKS_WITHIN_MS: u64 = 300;
 /// What the program says of itself that nobody needs.
 const PASSED_OVER: [&str; 17] = [
     "init",
@@ -62,6 +64,9 @@ pub(super) struct Watch {
     denied: BTreeSet<String>,
     /// Calls that wait for a person.
     asking: BTreeSet<String>,
+    /// Calls that are at work unless they ask first, and until when they may.
+    soon: Vec<String>,
+    soon_until: Option<Timestamp>,
     plan: Plan,
     /// Money spent so far, as last told.
     cost_usd: Option<f64>,
@@ -78,7 +83,6 @@ struct Thread {
     /// The block that is being made.
     block: u32,
     is_streamed: bool,
-    calls: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -151,13 +155,11 @@ impl Watch {
                 }
                 Block::ToolUse { id: tool, name, input } => {
                     scribe.place_tool(&id, key, tool.as_str().into());
-                    let mut call = tools::call(&tool, &name, &input, parent);
-                    if thread.is_streamed {
-                        thread.calls.push(tool.clone());
-                    } else {
-                        call.status = ToolStatus::Running;
+                    scribe.tool(tools::call(&tool, &name, &input, parent), now);
+                    if self.soon.len() < CALLS_MAX {
+                        self.soon.push(tool.clone());
+                        self.soon_until = Some(now.plus_ms(ASKS_WITHIN_MS));
                     }
-                    scribe.tool(call, now);
                     if self.calls.len() >= CALLS_MAX {
                         self.calls.pop_first();
                     }
@@ -208,11 +210,11 @@ impl Watch {
         if let Some(parent) = parent {
             scribe.belongs_to(id, Some(parent.into()));
         }
-        let thread = Thread { message: id.clone(), block: 0, is_streamed, calls: vec![] };
+        let thread = Thread { message: id.clone(), block: 0, is_streamed };
         self.threads.insert(parent.unwrap_or_default().to_owned(), thread);
     }
 
-    /// A thread's message is finished; what it called is at work, unless it asks first.
+    /// A thread's message is finished.
     fn leave(&mut self, parent: &str, scribe: &mut Scribe, now: Timestamp) {
         let Some(thread) = self.threads.remove(parent) else { return };
         scribe.finish_message(&thread.message, now);
@@ -220,15 +222,29 @@ impl Watch {
         if self.finished.len() > FINISHED_MAX {
             self.finished.pop_front();
         }
-        for call in thread.calls.iter().filter(|call| !self.asking.contains(*call)) {
-            call_is(call, ToolStatus::Running, scribe, now);
-        }
     }
 
     fn leave_unstreamed(&mut self, parent: &str, scribe: &mut Scribe, now: Timestamp) {
         if self.threads.get(parent).is_some_and(|thread| !thread.is_streamed) {
             self.leave(parent, scribe, now);
         }
+    }
+
+    /// Calls that did not ask are at work.
+    pub(super) fn on_deadline(&mut self, scribe: &mut Scribe, now: Timestamp) {
+        if self.soon_until.take_if(|until| *until <= now).is_none() {
+            return;
+        }
+        for call in std::mem::take(&mut self.soon) {
+            if !self.asking.contains(&call) {
+                call_is(&call, ToolStatus::Running, scribe, now);
+            }
+        }
+    }
+
+    /// When [`Watch::on_deadline`] has something to say.
+    pub(super) fn deadline(&self) -> Option<Timestamp> {
+        self.soon_until
     }
 
     /// A call waits for a person.
@@ -315,6 +331,8 @@ impl Watch {
         }
         self.denied.clear();
         self.asking.clear();
+        self.soon.clear();
+        self.soon_until = None;
     }
 
     /// What a turn took. The agent counts its money over a whole conversation.

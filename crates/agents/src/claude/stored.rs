@@ -80,6 +80,12 @@ fn is_aside(record: &Value) -> bool {
         || record["isMeta"] == true
         || record["isApiErrorMessage"] == true
         || record["isVisibleInTranscriptOnly"] == true
+        || is_filler(&record["message"])
+}
+
+/// What the program puts between two messages of a person.
+fn is_filler(message: &Value) -> bool {
+    message["model"] == "<synthetic>" && message["content"][0]["text"] == "No response requested."
 }
 
 /// What a person said in a record.

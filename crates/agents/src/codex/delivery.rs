@@ -10,6 +10,7 @@
 
 use domain::content::Failure;
 use domain::session::delivery::{DELIVERY_UNKNOWN, Mode, Send};
+use domain::session::runs::Outcome;
 use domain::{MessageId, Sequence, Timestamp};
 use serde_json::{Value, json};
 
@@ -103,11 +104,10 @@ impl Codex {
         now: Timestamp,
     ) {
         match result {
+            // Codex has it, but would forget it if it were killed now.
             Ok(result) => {
-                self.confirm(&sent);
-                let run = self.turn.as_ref().map(|turn| turn.run.clone());
-                if let Some(run) = run {
-                    self.scribe.begin_run(run, Some(sent.id), now);
+                if let Some(turn) = &mut self.turn {
+                    turn.taken(sent);
                 }
                 if let Some(OfTurn { turn }) = read(&result) {
                     self.turn_named(&turn.id);
@@ -123,9 +123,44 @@ impl Codex {
         }
     }
 
+    /// Codex shows a message, if it is one of ours: by then it is in its record.
+    pub(super) fn message_shown(&mut self, client: &str, now: Timestamp) {
+        let Some(turn) = &mut self.turn else { return };
+        match turn.take_steering(client) {
+            Some(sent) => self.confirm(&sent),
+            None => self.turn_shown(now),
+        }
+    }
+
+    /// Codex forgets what it took to steer a turn that ends before it was used.
+    pub(super) fn not_steered(&mut self, messages: Vec<Sent>, outcome: &Outcome) {
+        for mut sent in messages.into_iter().rev() {
+            match outcome {
+                Outcome::Completed | Outcome::Failed(_) => {
+                    sent.is_steering = false;
+                    self.held.push_front(sent);
+                }
+                Outcome::Interrupted => {
+                    let words = "The run was stopped before Codex used the message";
+                    let failure = Failure::new("send_rejected", words);
+                    self.scribe.not_delivered(&sent.id, sent.attempt, failure);
+                }
+            }
+        }
+    }
+
+    /// Codex works on what it took.
+    pub(super) fn turn_shown(&mut self, now: Timestamp) {
+        let Some(turn) = &mut self.turn else { return };
+        let Some(sent) = turn.take_unshown() else { return };
+        let run = turn.run.clone();
+        self.confirm(&sent);
+        self.scribe.begin_run(run, Some(sent.id), now);
+    }
+
     pub(super) fn steer_answered(&mut self, mut sent: Sent, is_taken: bool) {
-        if is_taken {
-            self.confirm(&sent);
+        if let Some(turn) = self.turn.as_mut().filter(|_| is_taken) {
+            turn.taken_to_steer(sent);
             return;
         }
         // The run ended in between, or is of a sort that cannot be steered: after it, then.

@@ -36,6 +36,7 @@ impl Codex {
         } else {
             Outcome::Failed(failure.message.clone())
         };
+        let unshown = self.turn.as_mut().map(super::Turn::take_all_unshown);
         self.end_turn(outcome, now);
         let (doubts, others): (Vec<_>, Vec<_>) = self
             .rpc
@@ -51,6 +52,7 @@ impl Codex {
             let reason = format!("{}. The next message starts it again", failure.message);
             self.scribe.health(Health::Degraded, Some(reason), now);
         }
+        self.waiting.extend(unshown.into_iter().flatten().map(Todo::Doubt));
         for why in doubts {
             if let Why::Start(sent) | Why::Steer(sent) = why {
                 self.waiting.push_back(Todo::Doubt(sent));

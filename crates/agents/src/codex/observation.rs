@@ -184,6 +184,10 @@ impl Codex {
         match method {
             "item/started" => {
                 let OfItem { item } = read(params)?;
+                // A message that begins is not written down yet.
+                if parent.is_none() && !matches!(item, Item::UserMessage { .. }) {
+                    self.turn_shown(now);
+                }
                 self.item_started(&item, params, parent, now);
             }
             "item/completed" => {
@@ -300,6 +304,9 @@ impl Codex {
             }
             Item::UserMessage { client_id, .. } => {
                 let is_ours = client_id.as_ref().is_some_and(|id| self.watch.sent.contains(id));
+                if let Some(client) = client_id.as_ref().filter(|_| is_ours) {
+                    self.message_shown(client, now);
+                }
                 if !is_ours
                     && parent.is_none()
                     && let Some(message) = items::message(item, now)

@@ -66,6 +66,7 @@ impl Codex {
             self.write(line);
             return;
         };
+        self.turn_shown(now);
         // Codex numbers its questions anew in each program: the time tells them apart.
         let prompt = PromptId::from(format!("codex-{}-{id}", now.0).as_str());
         let choices = question.choices.iter().map(|answer| Choice {

@@ -10,6 +10,7 @@ use domain::session::runs::Outcome;
 use domain::{RequestId, RunId, Timestamp};
 use serde_json::{Value, json};
 
+use super::delivery::Sent;
 use super::frames::{self, Terminals, Tokens, TokensUsed, read};
 use super::{Codex, Why};
 use crate::Output;
@@ -24,6 +25,10 @@ pub(super) struct Turn {
     pub(super) run: RunId,
     /// As Codex names it; not known until it answered.
     id: Option<String>,
+    /// The message that began it, while Codex has taken it but not shown it.
+    unshown: Option<Sent>,
+    /// Those that steer it, while Codex has taken them but not shown them.
+    steering: Vec<Sent>,
     /// The interrupts that wait for its end.
     interrupts: Vec<RequestId>,
     /// When it is ended with the program.
@@ -41,12 +46,41 @@ impl Turn {
         Self {
             run,
             id: None,
+            unshown: None,
+            steering: vec![],
             interrupts: vec![],
             stop_at: None,
             before: None,
             now: None,
             error: None,
         }
+    }
+
+    /// Codex took the message that begins it.
+    pub(super) fn taken(&mut self, sent: Sent) {
+        self.unshown = Some(sent);
+    }
+
+    /// Codex took a message that steers it.
+    pub(super) fn taken_to_steer(&mut self, sent: Sent) {
+        self.steering.push(sent);
+    }
+
+    /// The message that began it, if it is not shown yet.
+    pub(super) fn take_unshown(&mut self) -> Option<Sent> {
+        self.unshown.take()
+    }
+
+    /// The steering message of this id, if it is not shown yet.
+    pub(super) fn take_steering(&mut self, client: &str) -> Option<Sent> {
+        let at = self.steering.iter().position(|sent| sent.client == client)?;
+        Some(self.steering.remove(at))
+    }
+
+    /// All messages that Codex took and did not show.
+    pub(super) fn take_all_unshown(&mut self) -> Vec<Sent> {
+        let steering = std::mem::take(&mut self.steering);
+        self.unshown.take().into_iter().chain(steering).collect()
     }
 
     /// Its name, if it is known and nobody wants it to stop.
@@ -122,7 +156,9 @@ impl Codex {
 
     /// The turn is over, however.
     pub(super) fn end_turn(&mut self, outcome: Outcome, now: Timestamp) {
-        let Some(turn) = self.turn.take() else { return };
+        self.turn_shown(now);
+        let Some(mut turn) = self.turn.take() else { return };
+        self.not_steered(std::mem::take(&mut turn.steering), &outcome);
         self.watch.turn_ended();
         self.prompts.clear();
         for request in &turn.interrupts {

@@ -72,11 +72,11 @@ impl Pi {
     fn asked_person(&mut self, request: Request, now: Timestamp) {
         let question = request.title.strip_prefix(GATE_MARK);
         let gate = question.and_then(|json| serde_json::from_str::<Gate>(json).ok());
-        if let Some(gate) = &gate {
-            if self.mode() == MODE_YOLO || self.notes.always.contains(&gate.tool) {
-                self.reply(&request.id.as_str().into(), allow(None));
-                return;
-            }
+        let is_decided =
+            |gate: &Gate| self.mode() == MODE_YOLO || self.notes.always.contains(&gate.tool);
+        if gate.as_ref().is_some_and(is_decided) {
+            self.reply(&request.id.as_str().into(), allow(None));
+            return;
         }
         // Before the session is there, nobody can be asked; pi would wait for ever.
         if self.life != Life::Up || self.dialogs.len() >= DIALOGS_MAX {

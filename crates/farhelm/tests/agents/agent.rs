@@ -32,6 +32,10 @@ pub(crate) struct Agent {
     pub(crate) other_model: Option<&'static str>,
     /// The mode to switch to, and what it means for a command that it asked about before.
     pub(crate) mode: Option<(&'static str, Mode)>,
+    /// Whether a refusal of the model's service ends the run (else it tries again for long).
+    pub(crate) fails_at_once: bool,
+    /// Whether its earlier conversations can be listed on its machine.
+    pub(crate) lists_conversations: bool,
     /// Whether it tells how many tokens a run took.
     pub(crate) tells_usage: bool,
 }
@@ -60,6 +64,8 @@ pub(crate) const CLAUDE: Agent = Agent {
     switches_model: true,
     other_model: None,
     mode: Some(("acceptEdits", Mode::Runs)),
+    fails_at_once: true,
+    lists_conversations: true,
     tells_usage: true,
 };
 
@@ -77,6 +83,8 @@ pub(crate) const CODEX: Agent = Agent {
     switches_model: true,
     other_model: Some("fake-b"),
     mode: Some(("read-only", Mode::Forbids)),
+    fails_at_once: true,
+    lists_conversations: true,
     tells_usage: true,
 };
 
@@ -93,6 +101,8 @@ pub(crate) const PI: Agent = Agent {
     switches_model: true,
     other_model: None,
     mode: Some(("yolo", Mode::Runs)),
+    fails_at_once: true,
+    lists_conversations: true,
     tells_usage: true,
 };
 
@@ -109,6 +119,8 @@ pub(crate) const GEMINI: Agent = Agent {
     switches_model: true,
     other_model: None,
     mode: Some(("yolo", Mode::Runs)),
+    fails_at_once: true,
+    lists_conversations: false,
     tells_usage: true,
 };
 
@@ -125,6 +137,8 @@ pub(crate) const OPENCODE: Agent = Agent {
     switches_model: true,
     other_model: None,
     mode: Some(("plan", Mode::Shown)),
+    fails_at_once: false,
+    lists_conversations: true,
     tells_usage: true,
 };
 
@@ -142,5 +156,7 @@ pub(crate) const DEMO: Agent = Agent {
     switches_model: true,
     other_model: None,
     mode: None,
+    fails_at_once: true,
+    lists_conversations: false,
     tells_usage: false,
 };

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// Anything that takes longer has failed. Real agents start slowly on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
 /// Silence after which a client says that it is there.
 const BEAT: Duration = Duration::from_secs(5);
 /// Characters of a frame that are shown when a test failed.

@@ -53,7 +53,8 @@ impl Installed {
     }
 }
 
-fn list() -> PathBuf {
+/// Where it is written which agents are installed, beside them.
+pub(crate) fn list() -> PathBuf {
     if let Some(list) = std::env::var_os(LIST_VARIABLE) {
         return list.into();
     }

@@ -6,6 +6,8 @@
 mod changes;
 #[path = "scenarios/crashes.rs"]
 mod crashes;
+#[path = "scenarios/earlier.rs"]
+mod earlier;
 #[path = "scenarios/interrupts.rs"]
 mod interrupts;
 #[path = "scenarios/steps.rs"]
@@ -19,6 +21,7 @@ mod waiter;
 
 pub(crate) use changes::{mode_switch, model_switch};
 pub(crate) use crashes::{agent_killed, api_error, killed_while_streaming, resume_after_kill};
+pub(crate) use earlier::transcript_import;
 pub(crate) use interrupts::{interrupt_prompt, interrupt_streaming, interrupt_tool};
 pub(crate) use steps::{
     killed_at_attempting, killed_at_heard, killed_at_received, killed_at_settled, killed_at_written,

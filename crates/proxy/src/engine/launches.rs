@@ -47,7 +47,7 @@ impl Engine {
             // Nothing of it works in its folder.
             let workspace_path = launch.workspace_path.clone();
             let prepared = Prepared { workspace_path, ..Prepared::default() };
-            self.launch_prepared(session, launch, prepared, now);
+            self.launch_prepared(session, launch, prepared, now.plus_ms(READY_WITHIN_MS));
         } else {
             self.prepare(session, launch, now);
         }
@@ -59,7 +59,7 @@ impl Engine {
         session: SessionId,
         launch: LaunchOrder,
         prepared: Prepared,
-        now: Timestamp,
+        until: Timestamp,
     ) {
         let details = self.settings.details.iter();
         let known =
@@ -76,7 +76,6 @@ impl Engine {
             worktree: prepared.worktree,
             launch: Some(launch.request),
         };
-        let until = now.plus_ms(READY_WITHIN_MS);
         let starting = Starting { opened: opened.clone(), until, held: vec![] };
         self.starting.insert(session.clone(), starting);
         self.begin(session, opened);

@@ -73,11 +73,10 @@ impl Engine {
         &mut self,
         session: &SessionId,
         outcome: Result<Prepared, Failure>,
-        now: Timestamp,
     ) -> Vec<Effect> {
         match (self.preparing.remove(session), outcome) {
-            (Some(preparing), Ok(prepared)) => {
-                self.launch_prepared(session.clone(), preparing.launch, prepared, now);
+            (Some(Preparing { launch, until }), Ok(prepared)) => {
+                self.launch_prepared(session.clone(), launch, prepared, until);
             }
             (Some(Preparing { launch, .. }), Err(failure)) => {
                 self.tell_launch_failed(&launch.request, &launch.agent, &failure);

@@ -11,6 +11,7 @@ const RECORD: &str = r#"{"type":"queue-operation","operation":"enqueue","session
 {"type":"user","uuid":"u3","message":{"role":"user","content":"[Request interrupted by user]"}}
 {"type":"user","uuid":"s1","isSidechain":true,"message":{"role":"user","content":"aside"}}
 {"type":"attachment","uuid":"x1","attachment":{"type":"queued_command","source_uuid":"u4","prompt":[{"type":"text","text":"and another"}]}}
+{"type":"assistant","uuid":"f1","message":{"id":"filler","model":"<synthetic>","content":[{"type":"text","text":"No response requested."}]}}
 not json
 "#;
 

@@ -136,14 +136,33 @@ fn a_program_that_cannot_be_started_again_fails_what_waited() {
     let mut bench = bench.reborn();
     bench.start();
     bench.send("m1");
-    bench.hear(&result(json!({"subtype": "error_during_execution", "is_error": true, "errors": ["No conversation found with session ID: c1"]})));
+    bench.hear(&result(json!({"subtype": "error_during_execution", "is_error": true, "errors": ["the disk is full"]})));
     let told = bench.input(Input::Ended(Ended::Exited(1)));
     let told = reports(&told);
     assert!(
-        matches!(told[0], Report::SendFailed { failure, .. } if failure.message.contains("No conversation found")),
+        matches!(told[0], Report::SendFailed { failure, .. } if failure.message.contains("the disk is full")),
         "{told:?}"
     );
     assert!(matches!(told[1], Report::Status { health: Health::Degraded, .. }));
+}
+
+#[test]
+fn a_conversation_that_the_agent_lost_is_begun_anew() {
+    let mut bench = Bench::up();
+    bench.hear(&json!({"type": "system", "subtype": "init", "session_id": "c1"}));
+    let mut bench = bench.reborn();
+    bench.start();
+    bench.send("m1");
+    let lost = json!(["No conversation found with session ID: c1"]);
+    bench.hear(&result(json!({"is_error": true, "errors": lost})));
+    let told = bench.input(Input::Ended(Ended::Exited(1)));
+    assert!(matches!(reports(&told)[0], Report::Notice(notice) if notice.kind == "conversation"));
+    let program = spawned(&told).unwrap().args.join(" ");
+    let id = bench.driver.notes.conversation.clone().unwrap();
+    assert!(program.contains(&format!("--session-id {id}")), "{program}");
+    assert_ne!(id, bench.driver.own_id(), "that one may be in use");
+    let told = bench.introduce();
+    assert_eq!(written(&told).pop().unwrap()["uuid"], uuid("m1"));
 }
 
 #[test]

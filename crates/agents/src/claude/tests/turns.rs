@@ -153,6 +153,17 @@ fn a_tool_is_asked_for_allowed_and_done() {
 }
 
 #[test]
+fn a_tool_that_does_not_ask_is_at_work() {
+    let (mut bench, told) = at_a_tool();
+    assert_eq!(statuses(&told, "t1"), [ToolStatus::Pending]);
+    assert_eq!(statuses(&bench.wait_until_due(), "t1"), [ToolStatus::Running]);
+
+    let (mut bench, _) = at_a_tool();
+    bench.hear(&can_use("q1", "t1"));
+    assert_eq!(bench.wait_until_due(), [], "it asks");
+}
+
+#[test]
 fn a_denied_tool_is_cancelled_and_the_agent_hears_why() {
     let (mut bench, _) = at_a_tool();
     let prompt = asked(&bench.hear(&can_use("q1", "t1")));
@@ -216,6 +227,7 @@ fn an_interrupt_is_done_when_the_run_is_over() {
 fn a_program_that_does_not_stop_is_ended() {
     let (mut bench, _) = at_a_tool();
     bench.control("r1", Control::Interrupt { run: None });
+    bench.wait_until_due();
     let told = bench.wait_until_due();
     assert_eq!(told, [Output::End]);
     let told = bench.input(Input::Ended(Ended::Killed(9)));

@@ -8,7 +8,7 @@ use domain::{Content, MessageId, RequestId, Sequence, Timestamp};
 use serde_json::{Value, json};
 
 use crate::codex::Codex;
-use crate::{Driver, Ended, Input, Launcher, Order, Output, Setup};
+use crate::{Driver, Ended, Input, Launcher, Order, Output, Setup, uuid_of};
 
 pub(super) const THREAD: &str = "t1";
 pub(super) const TURN: &str = "turn1";
@@ -67,6 +67,7 @@ impl Bench {
         bench.deliver("m1", "hello", None);
         bench.answer("turn/start", json!({ "turn": { "id": TURN } }));
         bench.notify("turn/started", json!({ "threadId": THREAD, "turn": { "id": TURN } }));
+        bench.show("m1");
         bench
     }
 
@@ -142,6 +143,18 @@ impl Bench {
 
     pub(super) fn notify(&mut self, method: &str, params: Value) {
         self.line(&json!({ "method": method, "params": params }));
+    }
+
+    /// Codex shows a message of ours, as it does once it has written it down.
+    pub(super) fn show(&mut self, id: &str) {
+        let item = json!({
+            "type": "userMessage",
+            "id": format!("user-{id}"),
+            "clientId": uuid_of(&"s1".into(), &id.into(), Sequence(7)),
+            "content": [{ "type": "text", "text": "…" }],
+        });
+        self.notify("item/started", of_item(item.clone()));
+        self.notify("item/completed", of_item(item));
     }
 
     /// What was asked of Codex by this method and is not answered yet.

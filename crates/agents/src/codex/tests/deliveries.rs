@@ -29,27 +29,48 @@ fn done(name: &str) -> Report {
 }
 
 #[test]
-fn a_message_is_delivered_on_the_answer_under_an_id_that_codex_keeps() {
+fn a_message_is_delivered_when_codex_shows_it_under_an_id_that_it_keeps() {
     let mut bench = Bench::ready();
     bench.deliver("m1", "hello", None);
-    assert_eq!(delivered(&bench.reports()), [], "written is not delivered");
     let asked = bench.answer("turn/start", json!({ "turn": { "id": TURN } }));
     let client = uuid_of(&"s1".into(), &"m1".into(), Sequence(7));
     assert_eq!(asked["clientUserMessageId"], client);
     assert_eq!(asked["input"], json!([{ "type": "text", "text": "hello" }]));
+    assert_eq!(delivered(&bench.reports()), [], "Codex would forget it if it were killed now");
+    bench.show("m1");
     let reports = bench.reports();
     let run = run_id(&"m1".into(), Sequence(7));
     let started = Report::RunStarted { run, cause: Some("m1".into()) };
     assert_eq!(delivered(&reports), ["m1".into()]);
     assert!(reports.contains(&started));
-    bench.notify(
-        "item/completed",
-        of_item(json!({
-            "type": "userMessage", "id": "u1", "clientId": client,
-            "content": [{ "type": "text", "text": "hello" }],
-        })),
-    );
-    assert_eq!(bench.reports(), [], "what came from here is not told back");
+    let is_message = |report: &Report| matches!(report, Report::Message { .. });
+    assert!(!reports.iter().any(is_message), "what came from here is not told back");
+}
+
+#[test]
+fn a_turn_that_ends_before_it_shows_anything_had_the_message_nevertheless() {
+    let mut bench = Bench::ready();
+    bench.deliver("m1", "hello", None);
+    bench.answer("turn/start", json!({ "turn": { "id": TURN } }));
+    bench.notify("turn/completed", completed("failed"));
+    let reports = bench.reports();
+    assert_eq!(delivered(&reports), ["m1".into()]);
+    assert!(matches!(outcome(&reports), Some(Outcome::Failed(_))));
+}
+
+#[test]
+fn a_message_that_codex_took_and_did_not_show_before_it_died_is_looked_up() {
+    let mut bench = Bench::ready();
+    bench.deliver("m1", "hello", None);
+    bench.answer("turn/start", json!({ "turn": { "id": TURN } }));
+    bench.told();
+    bench.die();
+    let reports = bench.reports();
+    assert_eq!((delivered(&reports).len(), failed(&reports).len()), (0, 0), "nobody knows yet");
+    bench.greet();
+    bench.refuse("thread/resume", -32_600, "no rollout found for thread id t1");
+    bench.answer("thread/start", opened("t2"));
+    assert_eq!(failed(&bench.reports()), [("m1".into(), "agent_not_open".to_owned())]);
 }
 
 #[test]
@@ -71,6 +92,8 @@ fn a_steering_message_joins_the_run_and_any_other_waits_for_its_end() {
     bench.told();
     let asked = bench.answer("turn/steer", json!({ "turnId": TURN }));
     assert_eq!(asked["expectedTurnId"], TURN);
+    assert_eq!(delivered(&bench.reports()), [], "Codex may still drop it");
+    bench.show("m3");
     let steered = Report::SendDelivered {
         id: "m3".into(),
         attempt: Some(Sequence(7)),
@@ -79,8 +102,33 @@ fn a_steering_message_joins_the_run_and_any_other_waits_for_its_end() {
     assert!(bench.reports().contains(&steered));
     bench.notify("turn/completed", completed("completed"));
     let asked = bench.answer("turn/start", json!({ "turn": { "id": "turn2" } }));
+    bench.show("m2");
     assert_eq!(asked["input"][0]["text"], "later");
     assert_eq!(delivered(&bench.reports()), ["m2".into()]);
+}
+
+#[test]
+fn steering_that_codex_drops_failed_after_an_interrupt_and_begins_a_run_otherwise() {
+    let steered = || {
+        let mut bench = Bench::running();
+        bench.deliver("m2", "now", Some(Mode::Steer));
+        bench.answer("turn/steer", json!({ "turnId": TURN }));
+        bench.told();
+        bench
+    };
+    let mut bench = steered();
+    bench.notify("turn/completed", completed("interrupted"));
+    assert_eq!(failed(&bench.reports()), [("m2".into(), "send_rejected".to_owned())]);
+    assert!(bench.asked("turn/start").is_none());
+    let mut bench = steered();
+    bench.notify("turn/completed", completed("failed"));
+    assert_eq!(failed(&bench.reports()), []);
+    assert_eq!(bench.asked("turn/start").unwrap()["params"]["input"][0]["text"], "now");
+    let mut bench = steered();
+    bench.die();
+    bench.greet();
+    bench.answer("thread/resume", opened(THREAD));
+    assert!(bench.asked("thread/items/list").is_some(), "it is looked up");
 }
 
 #[test]
@@ -218,6 +266,7 @@ fn a_crash_ends_the_run_and_the_next_message_starts_codex_again() {
     bench.greet();
     bench.answer("thread/resume", opened(THREAD));
     bench.answer("turn/start", json!({ "turn": { "id": "turn2" } }));
+    bench.show("m3");
     let reports = bench.reports();
     assert_eq!(delivered(&reports), ["m3".into()]);
     let is_healthy =

@@ -94,6 +94,7 @@ fn after_a_restart_nothing_is_started_until_it_is_needed() {
     assert_eq!((&asked["threadId"], &asked["model"]), (&json!(THREAD), &json!("fake-a")));
     assert!(!bench.told().contains(&Output::Ready), "a launch is answered once");
     bench.answer("turn/start", json!({ "turn": { "id": "turn2" } }));
+    bench.show("m2");
     assert_eq!(delivered(&bench.reports()), ["m2".into()]);
 }
 
@@ -107,6 +108,8 @@ fn a_thread_in_which_nothing_was_said_has_no_record_and_is_begun_again() {
     bench.answer("thread/start", opened("t2"));
     let asked = bench.answer("turn/start", json!({ "turn": { "id": "turn1" } }));
     assert_eq!(asked["threadId"], "t2");
+    let item = json!({ "type": "agentMessage", "id": "a1" });
+    bench.notify("item/started", json!({ "threadId": "t2", "turnId": "turn1", "item": item }));
     assert_eq!(delivered(&bench.reports()), ["m1".into()]);
     let mut bench = Bench::new(setup(&bench.notes));
     bench.deliver("m2", "hello", None);

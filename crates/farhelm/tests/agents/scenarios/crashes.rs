@@ -82,7 +82,7 @@ pub(crate) async fn agent_killed(agent: &'static Agent) -> Verdict {
 }
 
 /// Whether the model was told of the one in the same breath as of the other.
-async fn knows(stage: &Stage, now: &str, before: &str) {
+pub(crate) async fn knows(stage: &Stage, now: &str, before: &str) {
     if stage.agent.home.is_some() {
         let told = stage.model_heard(now).await;
         assert!(told.iter().any(|words| words.contains(before)), "it forgot: {told:?}");
@@ -97,7 +97,7 @@ async fn down(stage: &mut Stage, since: Mark) {
     stage.client.wait(since, "that the session is down", fits).await;
 }
 
-async fn up(stage: &mut Stage, since: Mark) {
+pub(crate) async fn up(stage: &mut Stage, since: Mark) {
     let session = stage.session.clone();
     let fits = |frame: &serde_json::Value| {
         frame["type"] == "session_up" && frame["session"]["session_id"] == session
