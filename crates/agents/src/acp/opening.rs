@@ -146,7 +146,9 @@ impl Acp {
     fn lose_context(&mut self, why: &str) {
         self.fail_lookups();
         let name = self.name();
-        let words = format!("{name} begins anew and does not know what was said before. {why}");
+        let keeping = self.quirks.keeping.map(|words| format!(". {words}")).unwrap_or_default();
+        let words =
+            format!("{name} begins anew and does not know what was said before. {why}{keeping}");
         self.scribe.notice("context_lost", words);
         if let Phase::Starting(starting) = &mut self.phase {
             starting.replay = None;

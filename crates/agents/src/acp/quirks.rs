@@ -26,23 +26,14 @@ pub(super) struct Quirks {
     pub(super) records_all: bool,
     /// Each piece of thinking is a thought of its own.
     pub(super) thoughts_are_whole: bool,
-    /// What its program needs to be told besides the person's own settings.
-    pub(super) defaults: Option<Defaults>,
+    /// What a person can do so that conversations are not lost.
+    pub(super) keeping: Option<&'static str>,
     /// It tells what it is about to write (`fs/write_text_file`), and then writes it itself.
     pub(super) announces_writes: bool,
     /// The tool whose input is the todo list, where no plan is told.
     pub(super) plan_tool: Option<&'static str>,
     /// What stands between a tool's name and the rest of its call's id.
     pub(super) tool_name_ends_at: Option<&'static str>,
-}
-
-/// A file of settings that count where the person has none, named to the program by a variable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Defaults {
-    /// Left alone where the person has set it.
-    pub(super) variable: &'static str,
-    pub(super) file: &'static str,
-    pub(super) text: &'static str,
 }
 
 const PLAIN: Quirks = Quirks {
@@ -55,7 +46,7 @@ const PLAIN: Quirks = Quirks {
     names_by_the_minute: false,
     records_all: false,
     thoughts_are_whole: false,
-    defaults: None,
+    keeping: None,
     announces_writes: false,
     plan_tool: None,
     tool_name_ends_at: None,
@@ -69,12 +60,11 @@ const GEMINI: Quirks = Quirks {
     replay_trails: true,
     names_by_the_minute: true,
     // Each load leaves an empty record beside the full one, and the next start's tidying removes
-    // both. Without tidying the conversation can be loaded more than once.
-    defaults: Some(Defaults {
-        variable: "GEMINI_CLI_SYSTEM_DEFAULTS_PATH",
-        file: "gemini-defaults.json",
-        text: r#"{"general":{"sessionRetention":{"enabled":false}}}"#,
-    }),
+    // both.
+    keeping: Some(
+        "Its tidying removes conversations that were gone on with: to keep them, set \
+         \"general\": {\"sessionRetention\": {\"enabled\": false}} in ~/.gemini/settings.json",
+    ),
     thoughts_are_whole: true,
     tool_name_ends_at: Some("__"),
     ..PLAIN

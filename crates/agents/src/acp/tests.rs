@@ -1,6 +1,7 @@
 //! The driver, fed with lines as agents write them.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test looks for one kind among all")]
+#![expect(clippy::needless_pass_by_value, reason = "frames are written where they are used")]
 
 mod life;
 mod resume;
@@ -165,11 +166,13 @@ impl Bench {
     }
 
     fn messages(&self) -> Vec<&Message> {
-        let message = |report| match report {
-            &Report::Message { ref message, .. } => Some(message),
-            _ => None,
-        };
-        self.reports().filter_map(message).collect()
+        let reports = self.reports();
+        reports
+            .filter_map(|report| match report {
+                Report::Message { message, .. } => Some(message),
+                _ => None,
+            })
+            .collect()
     }
 
     fn texts(&self) -> Vec<String> {
@@ -177,35 +180,43 @@ impl Bench {
     }
 
     fn tools(&self) -> Vec<&ToolCall> {
-        let call = |report| match report {
-            &Report::ToolCall(ref call) => Some(call),
-            _ => None,
-        };
-        self.reports().filter_map(call).collect()
+        let reports = self.reports();
+        reports
+            .filter_map(|report| match report {
+                Report::ToolCall(call) => Some(call),
+                _ => None,
+            })
+            .collect()
     }
 
     fn tool_updates(&self) -> Vec<&ToolUpdate> {
-        let update = |report| match report {
-            &Report::ToolUpdate(ref update) => Some(update),
-            _ => None,
-        };
-        self.reports().filter_map(update).collect()
+        let reports = self.reports();
+        reports
+            .filter_map(|report| match report {
+                Report::ToolUpdate(update) => Some(update),
+                _ => None,
+            })
+            .collect()
     }
 
     fn prompts(&self) -> Vec<&Prompt> {
-        let asked = |report| match report {
-            &Report::Asked(ref prompt) => Some(prompt),
-            _ => None,
-        };
-        self.reports().filter_map(asked).collect()
+        let reports = self.reports();
+        reports
+            .filter_map(|report| match report {
+                Report::Asked(prompt) => Some(prompt),
+                _ => None,
+            })
+            .collect()
     }
 
     fn outcomes(&self) -> Vec<Outcome> {
-        let ended = |report| match report {
-            &Report::RunEnded { ref outcome, .. } => Some(outcome.clone()),
-            _ => None,
-        };
-        self.reports().filter_map(ended).collect()
+        let reports = self.reports();
+        reports
+            .filter_map(|report| match report {
+                Report::RunEnded { outcome, .. } => Some(outcome.clone()),
+                _ => None,
+            })
+            .collect()
     }
 
     fn was_delivered(&self) -> usize {
@@ -214,30 +225,36 @@ impl Bench {
 
     /// The codes under which sends failed.
     fn failed(&self) -> Vec<String> {
-        let failed = |report| match report {
-            &Report::SendFailed { ref failure, .. } => Some(failure.code.as_str().to_owned()),
-            _ => None,
-        };
-        self.reports().filter_map(failed).collect()
+        let reports = self.reports();
+        reports
+            .filter_map(|report| match report {
+                Report::SendFailed { failure, .. } => Some(failure.code.as_str().to_owned()),
+                _ => None,
+            })
+            .collect()
     }
 
     /// How control commands ended: the code of the failure, or nothing.
     fn results(&self) -> Vec<Option<String>> {
-        let result = |report| match report {
-            &Report::ControlResult { ref failure, .. } => {
-                Some(failure.as_ref().map(|failure| failure.code.as_str().to_owned()))
-            }
-            _ => None,
-        };
-        self.reports().filter_map(result).collect()
+        let reports = self.reports();
+        reports
+            .filter_map(|report| match report {
+                Report::ControlResult { failure, .. } => {
+                    Some(failure.as_ref().map(|failure| failure.code.as_str().to_owned()))
+                }
+                _ => None,
+            })
+            .collect()
     }
 
     fn notices(&self) -> Vec<&str> {
-        let notice = |report| match report {
-            &Report::Notice(ref notice) => Some(notice.kind.as_str()),
-            _ => None,
-        };
-        self.reports().filter_map(notice).collect()
+        let reports = self.reports();
+        reports
+            .filter_map(|report| match report {
+                Report::Notice(notice) => Some(notice.kind.as_str()),
+                _ => None,
+            })
+            .collect()
     }
 
     fn unusable(&self) -> Option<&Failure> {

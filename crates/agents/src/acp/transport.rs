@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::frames::{self, Permission, Update};
 use super::questions::outcome;
 use super::{Acp, Ask, Observation, Phase, Starting};
+use crate::Output;
 use crate::rpc::{INTERNAL_ERROR, INVALID_PARAMS, Incoming, METHOD_NOT_FOUND, RpcError, TheirId};
-use crate::{Output, Program};
 
 /// The protocol's code for an agent that nobody is logged in to.
 pub(super) const AUTH_REQUIRED: i64 = -32_000;
@@ -25,7 +25,7 @@ impl Acp {
         if self.notes.is_ready {
             self.scribe.activity("starting", "Starting the agent", now);
         }
-        let program = self.program();
+        let program = self.setup.launcher.program(&[], self.setup.workspace.clone());
         self.scribe.push(Output::Spawn(program));
         // No files and no terminals of ours: the agent has the machine's own.
         let params = json!({
@@ -37,21 +37,6 @@ impl Acp {
             },
         });
         self.ask(Ask::Initialize, "initialize", params);
-    }
-
-    fn program(&self) -> Program {
-        let mut program = self.setup.launcher.program(&[], self.setup.workspace.clone());
-        if let Some(defaults) = self.quirks.defaults {
-            let is_own = |(name, _): &(String, String)| name == defaults.variable;
-            let is_set = self.setup.variables.contains_key(defaults.variable)
-                || program.env.iter().any(is_own);
-            if !is_set {
-                let value = Program::argument_of(defaults.file);
-                program.env.push((defaults.variable.to_owned(), value));
-                program.files.push((defaults.file.to_owned(), defaults.text.to_owned()));
-            }
-        }
-        program
     }
 
     /// A line of the program.
