@@ -10,10 +10,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use agents::recording::{Entry, Head};
-use agents::{Driver, Input, Launcher, Output, Setup, driver_of};
+use agents::{Driver, Input, Launcher, Order, Output, Setup, driver_of};
 use domain::content::Part;
 use domain::session::Report;
-use domain::{Content, Timestamp};
+use domain::{Content, PromptId, Timestamp};
 
 /// Set by `cargo xtask record`: write what is seen instead of comparing it.
 const WRITE_VARIABLE: &str = "FARHELM_WRITE_SNAPSHOTS";
@@ -69,20 +69,37 @@ fn play(recording: &str) -> String {
     let mut driver = driver_of(&head.agent, setup(&head));
     let mut now = Timestamp(1_000_000);
     let mut seen = String::new();
+    let mut asked = None;
     see(driver.start(now), &mut seen);
     for entry in entries {
         now = now.plus_ms(1);
         let outputs = match entry {
             Entry::Head(_) | Entry::Wrote(_) => continue,
-            Entry::Order(order) => driver.on_order(&order, now),
+            Entry::Order(order) => driver.on_order(&about(order, asked.as_ref()), now),
             Entry::Said(line) => driver.on_input(Input::Line(line), now),
             Entry::Complained(line) => driver.on_input(Input::Complaint(line), now),
             Entry::Ended(ended) => driver.on_input(Input::Ended(ended), now),
         };
+        asked = outputs.iter().find_map(prompt_of).or(asked);
         answer_reads(driver.as_mut(), &outputs, now, &mut seen);
         see(outputs, &mut seen);
     }
     seen
+}
+
+fn prompt_of(output: &Output) -> Option<PromptId> {
+    let Output::Report(Report::Asked(prompt)) = output else { return None };
+    Some(prompt.id.clone())
+}
+
+/// The same order, about the question that is open now: some are named by when they were asked.
+fn about(order: Order, asked: Option<&PromptId>) -> Order {
+    match (order, asked) {
+        (Order::Answer { request, choice, detail, .. }, Some(asked)) => {
+            Order::Answer { request, prompt: asked.clone(), choice, detail }
+        }
+        (order, _) => order,
+    }
 }
 
 /// The agent's own files are not recorded.
