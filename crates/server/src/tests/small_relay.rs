@@ -112,7 +112,7 @@ impl Inside for SmallRelay {
         call: &'a ToolCallId,
     ) -> Work<'a, Result<String, Denied>> {
         Box::pin(async move {
-            self.known(session)?;
+            drop(self.known(session)?);
             match call.as_str() {
                 "t 1" => Ok("printed <b>ä</b>".to_owned()),
                 _ => Err(Denied::Code("tool_output_unknown".into(), "No such call".to_owned())),
