@@ -3,8 +3,9 @@
 //! Not here: answers to a client's own requests (`requests`), which only it hears.
 
 use bytes::Bytes;
-use domain::session::prompts::Settled;
+use domain::PromptId;
 use domain::session::{Event, Recorded, config, prompts, runs, status, transcript};
+use serde_json::{Value, json};
 
 use super::messages::{self, Frames, informational};
 use super::view::View;
@@ -44,6 +45,10 @@ pub(super) fn past(view: &View, recorded: &Recorded) -> Vec<Bytes> {
         Event::Run(runs::Event::Ended { outcome, usage, .. }) => {
             frames.push(system::result(view, outcome, usage.as_ref(), recorded.at));
         }
+        // Whoever was asked before it went away need not ask its person any more.
+        Event::Prompt(prompts::Event::Settled { prompt, .. }) => {
+            frames.push_plain(cancelled(prompt));
+        }
         Event::Run(runs::Event::Started { .. })
         | Event::Delivery(_)
         | Event::Queue(_)
@@ -53,6 +58,10 @@ pub(super) fn past(view: &View, recorded: &Recorded) -> Vec<Bytes> {
         | Event::Status(_) => {}
     }
     frames.bytes()
+}
+
+fn cancelled(prompt: &PromptId) -> Value {
+    json!({ "type": "control_cancel_request", "request_id": prompt })
 }
 
 fn said(frames: &mut Frames<'_>, view: &View, event: &transcript::Event) {
@@ -87,12 +96,11 @@ fn asked(frames: &mut Frames<'_>, view: &View, event: &prompts::Event) {
             frames.push(system::state("requires_action"));
         }
         // Whoever answered is spared the first of these two.
-        prompts::Event::Settled { prompt, settled, .. } => {
-            frames.push_plain(serde_json::json!({
-                "type": "control_cancel_request", "request_id": prompt,
-            }));
-            if view.prompts.keys().all(|open| open == prompt) && *settled != Settled::Withdrawn {
-                frames.push(system::state("running"));
+        prompts::Event::Settled { prompt, .. } => {
+            frames.push_plain(cancelled(prompt));
+            if view.prompts.keys().all(|open| open == prompt) {
+                let word = if view.run.is_some() { "running" } else { "idle" };
+                frames.push(system::state(word));
             }
         }
         prompts::Event::Confirmed(_) => {}
