@@ -212,7 +212,7 @@ impl Connection {
                     system::result(&self.view, outcome, usage.as_ref(), recorded.at);
                 frame["uuid"] = names::of_event(&self.view.session, recorded.sequence, 1).into();
                 result.push(frame);
-                frames.extend(result.bytes());
+                frames.extend(result.unnumbered());
                 frames.extend_from_slice(self.shared(recorded, encoded));
             }
             Event::Delivery(delivery::Event::Failed { id, failure }) => {

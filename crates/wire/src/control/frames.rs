@@ -217,7 +217,7 @@ mod tests {
         assert!(matches!(read(r#"{"type":"tomorrow","x":1}"#), Ok(Frame::Unknown)));
         assert!(matches!(read("{}"), Ok(Frame::Unknown)));
         assert_eq!(read("{").unwrap_err(), Broken::NotJson);
-        assert_eq!(read("[]").unwrap_err(), Broken::Other);
+        assert_eq!(read("7").unwrap_err(), Broken::Other);
         let broken = read(r#"{"type":"control_request","request_id":"r"}"#).unwrap_err();
         assert!(matches!(broken, Broken::Request(id, _) if id == "r"));
         let broken = read(r#"{"type":"user","uuid":"u","message":{"content":7}}"#).unwrap_err();

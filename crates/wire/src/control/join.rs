@@ -4,6 +4,7 @@
 //! a client sends meanwhile wait, and are taken in their order.
 
 use bytes::Bytes;
+use domain::content::{Author, Part};
 use domain::passing::Delta;
 use domain::session::{Event, runs, transcript};
 use domain::{Sequence, SessionId, Timestamp};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::frames::Frame;
 use super::messages::{encode, informational};
-use super::view::View;
+use super::view::{Run, View};
 use super::{Asked, Connection, Stage, events, names, prompts, stream, system};
 use crate::port::{Denied, PageOf};
 use crate::visitor::{Act, Followed};
@@ -142,7 +143,10 @@ impl Connection {
             let words = "What was said earlier is no longer kept";
             acts.push(Act::Send(note(&session, words)));
         }
-        let past = joining.past.get_or_insert_with(|| View::new(session.clone()));
+        let past = joining.past.get_or_insert_with(|| {
+            // It may begin in the middle of a run.
+            View { run: Some(Run::default()), ..View::new(session.clone()) }
+        });
         joining.told = after;
         for recorded in &page.events {
             let frames = events::past(past, recorded);
@@ -262,12 +266,12 @@ pub(super) fn remember_words(view: &mut View, event: &Event, frames: &[Bytes]) {
     let Some(run) = &mut view.run else { return };
     match event {
         Event::Transcript(transcript::Event::Message(message))
-            if message.author == domain::content::Author::Assistant =>
+            if message.author == Author::Assistant =>
         {
             run.messages += 1;
-            let has_words = message.parts.open().is_some_and(|parts| {
-                matches!(parts.last(), Some(domain::content::Part::Text(_)))
-            });
+            let mut parts = message.parts.open().into_iter().flatten().rev();
+            let last = parts.find(|part| !matches!(part, Part::ToolCall(_)));
+            let has_words = matches!(last, Some(Part::Text(_)));
             // A subagent's words are not the answer.
             if has_words && message.parent.is_none() {
                 run.last_words = frames.last().cloned();

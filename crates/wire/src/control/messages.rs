@@ -48,6 +48,11 @@ impl<'a> Frames<'a> {
         self.frames.push(frame);
     }
 
+    /// Where more frames of the same event follow.
+    pub(super) fn unnumbered(self) -> Vec<Bytes> {
+        self.frames.iter().map(encode).collect()
+    }
+
     pub(super) fn bytes(mut self) -> Vec<Bytes> {
         if let Some(last) = self.frames.last_mut() {
             last["sequence_num"] = json!(self.sequence);
