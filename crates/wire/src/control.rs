@@ -208,8 +208,7 @@ impl Connection {
                 frames.extend(self.streaming.cut(&self.view));
                 let mut result = Frames::of(&self.view, recorded);
                 // The state that follows has the first uuid of the event.
-                let mut frame =
-                    system::result(&self.view, outcome, usage.as_ref(), recorded.at);
+                let mut frame = system::result(&self.view, outcome, usage.as_ref(), recorded.at);
                 frame["uuid"] = names::of_event(&self.view.session, recorded.sequence, 1).into();
                 result.push(frame);
                 frames.extend(result.unnumbered());

@@ -51,10 +51,7 @@ fn an_answer_may_edit_the_input_or_allow_for_good_or_deny() {
     assert_eq!(edited["updatedPermissions"], json!([{ "type": "addRules" }]));
     let message = "User rejected this command.".to_owned();
     let denied = answer(Permission::Deny { message, interrupt: false });
-    assert_eq!(
-        denied,
-        json!({ "behavior": "deny", "message": "User rejected this command." })
-    );
+    assert_eq!(denied, json!({ "behavior": "deny", "message": "User rejected this command." }));
 }
 
 // spec: control/clients.3

@@ -179,10 +179,7 @@ impl Transcript {
                     None => push_bounded(&mut self.early, *digest),
                 }
             }
-            Event::ToolCall(_)
-            | Event::ToolUpdate(_)
-            | Event::Plan(_)
-            | Event::Notice(_) => {}
+            Event::ToolCall(_) | Event::ToolUpdate(_) | Event::Plan(_) | Event::Notice(_) => {}
             Event::Context(context) => self.context = Some(*context),
         }
     }

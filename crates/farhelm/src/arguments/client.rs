@@ -205,9 +205,11 @@ pub(crate) struct Run {
 
 /// A session on standard input and output, as Claude Code would be
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  farhelm control --session demo\n\nFor programs that are built on \
+#[command(
+    after_help = "Example:\n  farhelm control --session demo\n\nFor programs that are built on \
                         the Claude Agent SDK: pathToClaudeCodeExecutable is this binary, \
-                        executableArgs is [\"control\", \"--session\", ID].")]
+                        executableArgs is [\"control\", \"--session\", ID]."
+)]
 pub(crate) struct Control {
     /// The session: its id, the beginning of its id, or its name
     #[arg(long, value_name = "SESSION")]

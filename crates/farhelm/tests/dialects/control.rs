@@ -35,8 +35,10 @@ impl Client {
     }
 
     async fn user(&mut self, uuid: &str, text: &str) {
-        self.say(json!({ "type": "user", "uuid": uuid, "message": { "role": "user", "content": text } }))
-            .await;
+        self.say(
+            json!({ "type": "user", "uuid": uuid, "message": { "role": "user", "content": text } }),
+        )
+        .await;
     }
 
     async fn ask(&mut self, id: &str, request: Value) -> Value {

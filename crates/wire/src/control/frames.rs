@@ -223,7 +223,8 @@ mod tests {
         let broken = read(r#"{"type":"user","uuid":"u","message":{"content":7}}"#).unwrap_err();
         assert!(matches!(broken, Broken::User(Some(id), _) if id == "u"));
         let long = "x".repeat(ID_BYTES_MAX + 1);
-        let broken = format!(r#"{{"type":"control_request","request_id":"{long}","request":{{}}}}"#);
+        let broken =
+            format!(r#"{{"type":"control_request","request_id":"{long}","request":{{}}}}"#);
         assert!(matches!(read(&broken), Err(Broken::Request(..))));
     }
 

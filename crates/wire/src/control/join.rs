@@ -124,11 +124,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn on_page(
-        &mut self,
-        page: Result<PageOf, Denied>,
-        now: Timestamp,
-    ) -> Vec<Act> {
+    pub(super) fn on_page(&mut self, page: Result<PageOf, Denied>, now: Timestamp) -> Vec<Act> {
         let (Stage::Joining(joining), Some(session)) =
             (&mut self.stage, self.wanted.session.clone())
         else {
@@ -255,7 +251,8 @@ impl Connection {
             Stage::Joining(joining) => joining.early,
             Stage::Refused(..) | Stage::Following => vec![],
         };
-        let mut acts: Vec<Act> = early.iter().flat_map(|frame| Self::turn_away(frame, words)).collect();
+        let mut acts: Vec<Act> =
+            early.iter().flat_map(|frame| Self::turn_away(frame, words)).collect();
         acts.push(Act::Close { code, reason: words });
         acts
     }

@@ -193,7 +193,8 @@ fn tool_result(
     is_error: bool,
     parent: Option<&ToolCallId>,
 ) -> Value {
-    let silent = if status == ToolStatus::Cancelled { "The call was cancelled or denied" } else { "" };
+    let silent =
+        if status == ToolStatus::Cancelled { "The call was cancelled or denied" } else { "" };
     let output = detail.output.as_deref().unwrap_or(silent);
     json!({
         "type": "user",

@@ -72,7 +72,9 @@ impl Connection {
             },
             "get_context_usage" => vec![self.context_usage(&named)],
             "list_models" => vec![success(&named, json!({ "models": self.models() }))],
-            unknown => vec![error(&named, &format!("Unsupported control request subtype: {unknown}"))],
+            unknown => {
+                vec![error(&named, &format!("Unsupported control request subtype: {unknown}"))]
+            }
         }
     }
 
@@ -119,7 +121,11 @@ impl Connection {
     }
 
     /// The answer to one of this connection's requests, if it is one and has an id.
-    pub(super) fn settle(&mut self, request: &RequestId, failure: Option<&Failure>) -> Option<Bytes> {
+    pub(super) fn settle(
+        &mut self,
+        request: &RequestId,
+        failure: Option<&Failure>,
+    ) -> Option<Bytes> {
         let Waiting { id, kind } = self.requests.remove(request)?;
         let id = id?;
         let is_idle = failure.is_some_and(|failure| failure.code.as_str() == NOT_ACTIVE);
@@ -209,9 +215,7 @@ impl Connection {
         };
         let (used, window) = (context.used_tokens, context.window_tokens);
         let free = window.saturating_sub(used);
-        let row = |name: &str, id: &str, kind: &str, tokens: u64| {
-            json!({ "id": id, "name": name, "tokens": tokens, "color": "inactive", "kind": kind })
-        };
+        let row = |name: &str, id: &str, kind: &str, tokens: u64| json!({ "id": id, "name": name, "tokens": tokens, "color": "inactive", "kind": kind });
         let percentage = (used * 100).checked_div(window).unwrap_or(0);
         let answer = json!({
             "categories": [

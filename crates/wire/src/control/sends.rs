@@ -85,11 +85,7 @@ impl Connection {
     }
 
     /// The relay took a send, or did not.
-    pub(super) fn on_sent(
-        &mut self,
-        send: &Send,
-        done: Result<Vec<Recorded>, Denied>,
-    ) -> Vec<Act> {
+    pub(super) fn on_sent(&mut self, send: &Send, done: Result<Vec<Recorded>, Denied>) -> Vec<Act> {
         let denied = match done {
             Ok(_) => return vec![],
             Err(denied) => denied,

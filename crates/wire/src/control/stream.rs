@@ -123,9 +123,10 @@ impl Streaming {
         let Some(open) = self.open.take_if(|open| open.message == message.id) else {
             return vec![];
         };
-        let calls_tool = message.parts.open().is_some_and(|parts| {
-            parts.iter().any(|part| matches!(part, Part::ToolCall(_)))
-        });
+        let calls_tool = message
+            .parts
+            .open()
+            .is_some_and(|parts| parts.iter().any(|part| matches!(part, Part::ToolCall(_))));
         end(view, &open, if calls_tool { "tool_use" } else { "end_turn" })
     }
 

@@ -1,11 +1,12 @@
 //! Input that means no good.
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::relay::{Relay, SESSION, kinds};
 
-const ASK: &str = r#"{"type":"control_request","request_id":"r","request":{"subtype":"initialize"}}"#;
+const ASK: &str =
+    r#"{"type":"control_request","request_id":"r","request":{"subtype":"initialize"}}"#;
 
 // spec: control/transport.1
 #[test]
@@ -39,11 +40,7 @@ fn a_session_that_is_not_there_is_refused_and_the_socket_closed() {
         relay.text("a", r#"{"type":"user","uuid":"m","message":{"content":"x"}}"#);
         relay.catch_up();
         let heard = relay.heard("a");
-        assert_eq!(
-            kinds(&heard),
-            ["control_response", "result/error_during_execution"],
-            "{query}"
-        );
+        assert_eq!(kinds(&heard), ["control_response", "result/error_during_execution"], "{query}");
         assert_eq!(relay.client("a").closed, Some(4004), "{query}");
     }
 }
@@ -58,8 +55,11 @@ fn too_many_frames_are_answered_in_their_own_words() {
     relay.text("a", r#"{"type":"keep_alive"}"#);
     relay.text("a", ASK);
     relay.text("a", r#"{"type":"user","uuid":"m","message":{"content":"x"}}"#);
-    relay.json("a", &json!({ "type": "control_response", "response": {
-        "subtype": "success", "request_id": "p1", "response": { "behavior": "allow" } } }));
+    relay.json(
+        "a",
+        &json!({ "type": "control_response", "response": {
+        "subtype": "success", "request_id": "p1", "response": { "behavior": "allow" } } }),
+    );
     let heard = relay.heard("a");
     assert_eq!(
         kinds(&heard),
@@ -89,8 +89,11 @@ fn who_says_too_much_before_the_join_is_closed() {
 fn ten_thousand_requests_are_each_answered_and_nothing_piles_up() {
     let mut relay = Relay::watched();
     for id in 0..10_000 {
-        relay.json("a", &json!({ "type": "control_request", "request_id": id.to_string(),
-            "request": { "subtype": "set_model", "model": "m" } }));
+        relay.json(
+            "a",
+            &json!({ "type": "control_request", "request_id": id.to_string(),
+            "request": { "subtype": "set_model", "model": "m" } }),
+        );
     }
     relay.obey(None);
     assert_eq!(relay.heard("a").len(), 10_000);
@@ -125,6 +128,5 @@ proptest! {
         let open = relay.session.glance().card.prompts.len();
         let owed = relay.session.owed().len();
         prop_assert_eq!(open + owed, 1);
-        let _: Vec<Value> = relay.heard("a");
     }
 }

@@ -1,7 +1,7 @@
 //! Permission requests across clients, viewers and reconnects.
 
-use domain::session::{Event, Report, prompts};
 use domain::content::Failure;
+use domain::session::{Event, Report, prompts};
 use serde_json::json;
 
 use crate::relay::{Relay, SESSION, kinds};
@@ -23,12 +23,12 @@ fn a_request_outlives_its_client_and_is_asked_again() {
     relay.asks("p1");
     relay.open("b", &query());
     let heard = relay.heard("b");
-    assert_eq!(
-        kinds(&heard),
-        ["system/session_state_changed/requires_action", "control_request"]
+    assert_eq!(kinds(&heard), ["system/session_state_changed/requires_action", "control_request"]);
+    relay.json(
+        "b",
+        &json!({ "type": "control_request", "request_id": "i",
+        "request": { "subtype": "initialize" } }),
     );
-    relay.json("b", &json!({ "type": "control_request", "request_id": "i",
-        "request": { "subtype": "initialize" } }));
     let response = relay.heard("b").remove(0);
     let pending = &response["response"]["pending_permission_requests"];
     assert_eq!(pending[0], heard[1]);
@@ -57,8 +57,11 @@ fn an_error_response_decides_nothing() {
     let mut relay = Relay::watched();
     relay.asks("p1");
     relay.heard("a");
-    relay.json("a", &json!({ "type": "control_response", "response": {
-        "subtype": "error", "request_id": "p1", "error": "the window is closed" } }));
+    relay.json(
+        "a",
+        &json!({ "type": "control_response", "response": {
+        "subtype": "error", "request_id": "p1", "error": "the window is closed" } }),
+    );
     assert_eq!(kinds(&relay.heard("a")), ["system/informational"]);
     assert_eq!(relay.session.glance().card.prompts.len(), 1);
 }
@@ -79,11 +82,7 @@ fn a_question_whose_answer_could_not_be_given_is_asked_again() {
     let heard = relay.heard("a");
     assert_eq!(
         kinds(&heard),
-        [
-            "system/informational",
-            "control_request",
-            "system/session_state_changed/requires_action"
-        ]
+        ["system/informational", "control_request", "system/session_state_changed/requires_action"]
     );
     relay.json("a", &answer("deny"));
     assert_eq!(relay.session.glance().card.prompts.len(), 0);

@@ -10,7 +10,7 @@ use domain::session::transcript::ContextUse;
 use domain::session::{Order, Report};
 use serde_json::{Value, json};
 
-use crate::relay::{Relay, START, SESSION, kinds};
+use crate::relay::{Relay, SESSION, START, kinds};
 
 fn configured() -> Relay {
     let mut relay = Relay::watched();
@@ -55,8 +55,11 @@ fn ordered(relay: &Relay) -> Vec<Control> {
 #[test]
 fn initialize_tells_models_and_what_is_not_done() {
     let mut relay = configured();
-    let response = asked(&mut relay, &json!({ "subtype": "initialize", "hooks": {},
-        "systemPrompt": [""], "tomorrow": 1 }));
+    let response = asked(
+        &mut relay,
+        &json!({ "subtype": "initialize", "hooks": {},
+        "systemPrompt": [""], "tomorrow": 1 }),
+    );
     assert_eq!(response["subtype"], "success");
     assert_eq!(response["request_id"], "r");
     assert_eq!(response["pending_permission_requests"], json!([]));
@@ -201,8 +204,11 @@ fn the_context_is_told_where_the_agent_tells_it() {
 fn a_viewers_requests_are_refused() {
     let mut relay = configured();
     relay.open("v", &format!("session={SESSION}"));
-    relay.json("v", &json!({ "type": "control_request", "request_id": "r",
-        "request": { "subtype": "interrupt" } }));
+    relay.json(
+        "v",
+        &json!({ "type": "control_request", "request_id": "r",
+        "request": { "subtype": "interrupt" } }),
+    );
     let heard = relay.heard("v").remove(0);
     assert_eq!(heard["response"]["error"], "this credential may watch, not steer");
 }
@@ -212,8 +218,11 @@ fn a_viewers_requests_are_refused() {
 fn too_many_requests_in_flight_are_refused_and_forgotten_ones_not_answered() {
     let mut relay = configured();
     for id in 0..100 {
-        relay.json("a", &json!({ "type": "control_request", "request_id": format!("r{id}"),
-            "request": { "subtype": "interrupt" } }));
+        relay.json(
+            "a",
+            &json!({ "type": "control_request", "request_id": format!("r{id}"),
+            "request": { "subtype": "interrupt" } }),
+        );
     }
     let refused = relay.heard("a");
     assert_eq!(refused.len(), 100 - 64);
