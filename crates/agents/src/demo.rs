@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `say: TEXT` | streams TEXT word by word, 20 ms apart |
 //! | `slow: N` | streams N words, 100 ms apart |
-//! | `ask: COMMAND` | asks for permission (yes / no / always, 30 s, default no), then says what came of it |
+//! | `ask: COMMAND` | asks for permission (yes / no / always, 30 s, default no; in mode `yolo` it does not ask), then says what came of it |
 //! | `tool: NAME` | shows a tool call with input, progress and output |
 //! | `think: TEXT` | thinks, then says TEXT |
 //! | `fail: CODE` | fails the delivery with that code |
@@ -29,6 +29,7 @@ use domain::session::Report;
 use domain::session::config::AgentConfig;
 use domain::session::controls::Control;
 use domain::session::delivery::Send;
+use domain::session::prompts::AnswerDetail;
 use domain::session::runs::Outcome;
 use domain::session::status::{Activity, CloseReason, Health};
 use domain::{ChoiceId, Content, ModelId, PromptId, RequestId, Sequence, Timestamp};
@@ -43,6 +44,8 @@ pub use script::{SLOW_WORDS_MAX, WORD_PAUSE_MS};
 pub const AGENT: &str = "demo";
 /// The models that can be chosen. The first is the one it starts with.
 pub const MODELS: [&str; 2] = ["demo-small", "demo-large"];
+/// The permission modes: it asks, or it does not. The first is the one it starts with.
+pub const MODES: [&str; 2] = ["ask", "yolo"];
 /// How long a permission prompt waits for a person.
 pub const PROMPT_TIMEOUT_MS: u64 = 30_000;
 
@@ -51,6 +54,7 @@ pub const PROMPT_TIMEOUT_MS: u64 = 30_000;
 pub struct Demo {
     record: Record,
     model: ModelId,
+    mode: &'static str,
     health: Health,
     run: Option<Run>,
     closed: bool,
@@ -64,6 +68,7 @@ impl Demo {
         Self {
             record: Record::read(record),
             model: chosen.cloned().unwrap_or_else(|| MODELS[0].into()),
+            mode: MODES[0],
             health: Health::Healthy,
             run: None,
             closed: false,
@@ -113,7 +118,7 @@ impl Demo {
     fn go_on(&mut self, now: Timestamp) -> Vec<Output> {
         let Some(run) = &mut self.run else { return vec![] };
         let mut outputs = vec![];
-        while let Some(played) = run.play_next(now) {
+        while let Some(played) = run.play_next(self.mode == MODES[0], now) {
             match played {
                 run::Played::Outputs(more) => outputs.extend(more),
                 run::Played::Activity(kind, label) => {
@@ -160,10 +165,12 @@ impl Demo {
         request: &RequestId,
         prompt: &PromptId,
         choice: Option<&ChoiceId>,
+        detail: Option<&AnswerDetail>,
         now: Timestamp,
     ) -> Vec<Output> {
+        let edited = detail.and_then(|detail| edited_command(detail.updated_input.as_deref()?));
         let taken = match &mut self.run {
-            Some(run) => run.answer(prompt, choice.map(ChoiceId::as_str), now),
+            Some(run) => run.answer(prompt, choice.map(ChoiceId::as_str), edited, now),
             None => false,
         };
         if !taken {
@@ -171,7 +178,11 @@ impl Demo {
             return vec![done(request, Some(failure))];
         }
         let mut outputs = vec![done(request, None)];
-        outputs.extend(self.go_on(now));
+        if detail.is_some_and(|detail| detail.stop) {
+            outputs.extend(self.end_run(Outcome::Interrupted, now));
+        } else {
+            outputs.extend(self.go_on(now));
+        }
         outputs
     }
 
@@ -196,7 +207,17 @@ impl Demo {
                 let words = format!("The demo agent has no model {model}");
                 vec![done(request, Some(Failure::new("model_not_available", words)))]
             }
-            Control::SetMode(_) | Control::SetEffort(_) => {
+            Control::SetMode(asked) => match MODES.iter().find(|mode| *mode == asked) {
+                Some(mode) => {
+                    self.mode = mode;
+                    vec![done(request, None), Output::Report(Report::Config(self.config(now)))]
+                }
+                None => {
+                    let words = format!("The demo agent has no mode {asked}");
+                    vec![done(request, Some(Failure::new("control_not_supported", words)))]
+                }
+            },
+            Control::SetEffort(_) => {
                 let words = "The demo agent has no such setting";
                 vec![done(request, Some(Failure::new("control_not_supported", words)))]
             }
@@ -219,16 +240,16 @@ impl Demo {
         let can = |ability: &str, able| (ability.to_owned(), able);
         AgentConfig {
             model: self.model.clone(),
-            permission_mode: Some("ask".to_owned()),
+            permission_mode: Some(self.mode.to_owned()),
             file_access_scope: Some("none".to_owned()),
             available_models: Some(MODELS.map(ModelId::from).to_vec()),
-            available_modes: None,
+            available_modes: Some(MODES.map(str::to_owned).to_vec()),
             effort: None,
             available_efforts: None,
             capabilities: BTreeMap::from([
                 can("interrupt", true),
                 can("set_model", true),
-                can("permission_mode_change", false),
+                can("permission_mode_change", true),
                 can("permission_dialogs", true),
                 can("steer", true),
             ]),
@@ -254,8 +275,9 @@ impl Driver for Demo {
                 let found = if has { Lookup::Found } else { Lookup::Absent };
                 vec![Output::LookedUp { id: id.clone(), attempt: *attempt, found }]
             }
-            Order::Answer { request, prompt, choice, .. } => {
-                self.answer(request, prompt, choice.as_ref(), now)
+            Order::Answer { request, prompt, choice, detail } => {
+                let detail = detail.as_ref().and_then(Content::open);
+                self.answer(request, prompt, choice.as_ref(), detail, now)
             }
             Order::Control { request, control } => self.control(request, control, now),
             // There is no program to end.
@@ -282,6 +304,12 @@ impl Driver for Demo {
 
 fn done(request: &RequestId, failure: Option<Failure>) -> Output {
     Output::Report(Report::ControlResult { request: request.clone(), failure })
+}
+
+/// The command of an input that a person wrote in place of the agent's.
+fn edited_command(input: &str) -> Option<String> {
+    let input: serde_json::Value = serde_json::from_str(input).ok()?;
+    input["command"].as_str().map(str::to_owned)
 }
 
 fn activity(kind: &str, label: &str, now: Timestamp) -> Activity {

@@ -1,12 +1,15 @@
-//! A native client that comes back: what the terminal commands, the tests and the benchmarks use.
+//! Clients that come back: what the terminal commands, the tests and the benchmarks use.
 //!
 //! [`Machine`] is pure: it words the hello with its cursors, remembers what it sent until the
 //! relay has it, and shows each event once. [`Remote`] runs it over sockets that whoever uses it
 //! dials, one after the other.
 //!
+//! [`control::Machine`] is the same for Claude Code's remote control.
+//!
 //! Not here: the relay's end of the dialect (`wire`), opening a socket (`proxy`), drawing anything
 //! (`farhelm`, `web`).
 
+pub mod control;
 mod machine;
 mod remote;
 

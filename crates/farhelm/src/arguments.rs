@@ -15,8 +15,8 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use agents::Agents;
 pub(crate) use client::{
-    Answer, Attach, Close, Doctor, Interrupt, Launch, Pair, Reach, Resume, RoleWord, Run, Send,
-    Sessions, Tail, Token, TokenTask,
+    Answer, Attach, Close, Control, Doctor, Interrupt, Launch, Pair, Reach, Resume, RoleWord, Run,
+    Send, Sessions, Tail, Token, TokenTask,
 };
 pub(crate) use serve::{Proxy, Relay, Serve, Up};
 
@@ -54,6 +54,7 @@ pub(crate) enum Command {
     Tail(Tail),
     Attach(Attach),
     Run(Run),
+    Control(Control),
     Answer(Answer),
     Interrupt(Interrupt),
     Launch(Launch),

@@ -3,6 +3,7 @@
 //! Not here: their flags (`arguments`).
 
 mod attach;
+mod control;
 mod launch;
 mod pair;
 mod proxy;
@@ -36,6 +37,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Problem> {
         Command::Tail(tail) => tail::run(tail).await,
         Command::Attach(attach) => attach::attach(attach).await,
         Command::Run(run) => attach::run(run).await,
+        Command::Control(control) => control::run(control).await,
         Command::Answer(answer) => steer::answer(answer).await,
         Command::Interrupt(interrupt) => steer::interrupt(interrupt).await,
         Command::Launch(launch) => launch::launch(launch).await,

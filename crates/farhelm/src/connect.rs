@@ -18,13 +18,11 @@ pub(crate) async fn stream(found: &Found) -> Result<Box<dyn Stream>, String> {
 
 /// Opens native sockets to wherever the relay is by then.
 #[derive(Debug)]
-pub(crate) struct NativeDial {
-    finder: Finder,
-}
+pub(crate) struct NativeDial(SocketDial);
 
 impl NativeDial {
     pub(crate) fn new(finder: Finder) -> Self {
-        Self { finder }
+        Self(SocketDial { finder, path: "/ws/native".to_owned() })
     }
 }
 
@@ -32,10 +30,36 @@ impl Dial for NativeDial {
     type Socket = Socket;
 
     async fn dial(&mut self) -> Result<Socket, DialFault> {
+        self.0.dial().await
+    }
+}
+
+/// Opens sockets of any dialect.
+#[derive(Debug)]
+pub(crate) struct SocketDial {
+    finder: Finder,
+    path: String,
+}
+
+impl SocketDial {
+    pub(crate) fn new(finder: Finder) -> Self {
+        Self { finder, path: "/ws".to_owned() }
+    }
+
+    /// The next socket leads there.
+    pub(crate) fn aim(&mut self, path: &str) {
+        path.clone_into(&mut self.path);
+    }
+}
+
+impl Dial for SocketDial {
+    type Socket = Socket;
+
+    async fn dial(&mut self) -> Result<Socket, DialFault> {
         // A relay that is being restarted has no relay.json for a moment.
         let found = self.finder.find();
         let found = found.map_err(|problem| DialFault::Away(problem.words().to_owned()))?;
-        let url = socket_url(&found.url, "/ws/native");
+        let url = socket_url(&found.url, &self.path);
         let dialer = Dialer::new(&url, &found.token, found.tls_ca.as_deref());
         let dialer = dialer.map_err(|fault| DialFault::Refused(fault.to_string()))?;
         dialer.dial().await.map_err(|fault| match &fault {

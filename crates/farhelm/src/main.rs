@@ -66,6 +66,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Problem> {
         | Command::Tail(_)
         | Command::Attach(_)
         | Command::Run(_)
+        | Command::Control(_)
         | Command::Answer(_)
         | Command::Interrupt(_)
         | Command::Launch(_)

@@ -118,7 +118,8 @@ impl Run {
     }
 
     /// Plays the next step, if it is due. A clock that was set back does not stop the play.
-    pub(super) fn play_next(&mut self, now: Timestamp) -> Option<Played> {
+    /// With `asks` unset it takes every permission as given.
+    pub(super) fn play_next(&mut self, asks: bool, now: Timestamp) -> Option<Played> {
         self.at = self.at.min(now);
         let due = self.next_at().filter(|due| *due <= now)?;
         let step = self.steps.pop_front()?;
@@ -141,7 +142,13 @@ impl Run {
                 Played::Outputs(self.tool_update(ToolStatus::Completed, Some(&output)))
             }
             StepKind::ToolDenied => Played::Outputs(self.tool_update(ToolStatus::Cancelled, None)),
-            StepKind::Ask { command } => Played::Outputs(self.ask(command, now)),
+            StepKind::Ask { command } if asks => Played::Outputs(self.ask(command, now)),
+            StepKind::Ask { command } => {
+                let input = serde_json::json!({ "command": command }).to_string();
+                let call = self.tool_call("Bash", ToolKind::Execute, ToolStatus::Running, input);
+                self.answered(&command, true);
+                Played::Outputs(vec![call])
+            }
         })
     }
 
@@ -150,17 +157,22 @@ impl Run {
         &mut self,
         prompt: &PromptId,
         choice: Option<&str>,
+        edited: Option<String>,
         now: Timestamp,
     ) -> bool {
         let Some((_, command)) = self.question.take_if(|(open, _)| open == prompt) else {
             return false;
         };
         let allowed = matches!(choice, Some("yes" | "always"));
-        for step in script::after_answer(&command, allowed).into_iter().rev() {
-            self.steps.push_front(step);
-        }
+        self.answered(edited.as_deref().unwrap_or(&command), allowed);
         self.at = now;
         true
+    }
+
+    fn answered(&mut self, command: &str, allowed: bool) {
+        for step in script::after_answer(command, allowed).into_iter().rev() {
+            self.steps.push_front(step);
+        }
     }
 
     /// The run ends, done or not: nothing stays open behind it.

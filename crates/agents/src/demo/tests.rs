@@ -419,3 +419,37 @@ fn last_activity(told: &[Output]) -> String {
     let statuses = pick!(told, Output::Report(Report::Status { activity, .. }) => activity.clone());
     statuses.into_iter().flatten().last().unwrap().kind
 }
+
+#[test]
+fn in_mode_yolo_it_does_not_ask() {
+    let mut demo = Demo::new("", None);
+    let told = control(&mut demo, Control::SetMode("yolo".to_owned()), 0);
+    assert_eq!(result(&told), None);
+    let config = pick!(told, Output::Report(Report::Config(config)) => config.clone());
+    assert_eq!(config[0].permission_mode.as_deref(), Some("yolo"));
+    let mut told = deliver(&mut demo, "m1", "ask: ls", 0);
+    told.extend(play(&mut demo));
+    assert_eq!(pick!(told, Output::Report(Report::Asked(prompt)) => prompt.clone()), []);
+    assert_eq!(outcome(&told), Some(Outcome::Completed));
+    assert!(format!("{told:?}").contains("ran: ls"));
+}
+
+#[test]
+fn an_answer_may_change_the_command_or_stop_the_run() {
+    for (stop, said) in [(false, "ran: pwd"), (true, "Interrupted")] {
+        let mut demo = Demo::new("", None);
+        let told = deliver(&mut demo, "m1", "ask: ls", 0);
+        let asked = pick!(told, Output::Report(Report::Asked(prompt)) => prompt.clone());
+        let updated_input = Some(r#"{"command":"pwd"}"#.to_owned());
+        let detail = AnswerDetail { updated_input, stop, ..AnswerDetail::default() };
+        let order = Order::Answer {
+            request: "r".into(),
+            prompt: asked[0].id.clone(),
+            choice: Some(if stop { "no" } else { "yes" }.into()),
+            detail: Some(Content::Open(detail)),
+        };
+        let mut told = demo.on_order(&order, Timestamp(1));
+        told.extend(play(&mut demo));
+        assert!(format!("{told:?}").contains(said), "{said}: {told:?}");
+    }
+}

@@ -4,6 +4,7 @@
 //! Not here: what was said (the ledger), messages in the making (`passing`).
 
 use super::delivery::Send;
+use super::transcript::ContextUse;
 use super::{Card, Session};
 use crate::{MessageId, RunId};
 
@@ -18,6 +19,8 @@ pub struct Glance {
     pub is_held: bool,
     /// The run that goes on, and the send that began it, where that is known.
     pub run: Option<(RunId, Option<MessageId>)>,
+    /// How full the agent's context is, where it said so.
+    pub context: Option<ContextUse>,
 }
 
 impl Session {
@@ -29,6 +32,7 @@ impl Session {
             waiting: ids.filter_map(|id| self.sends.waiting(id).cloned()).collect(),
             is_held: self.queue.is_held(),
             run: self.runs.active().map(|run| (run.clone(), self.runs.cause().cloned())),
+            context: self.transcript.context(),
         }
     }
 }

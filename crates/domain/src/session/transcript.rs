@@ -70,6 +70,9 @@ pub struct Transcript {
     /// Echoes that were seen before the delivery was reported.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     early: VecDeque<Digest>,
+    /// How full the context was when the agent last said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    context: Option<ContextUse>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -110,6 +113,11 @@ impl Transcript {
     /// Whether a message of this id is remembered.
     pub fn knows(&self, id: &MessageId) -> bool {
         self.ids.contains(id)
+    }
+
+    /// How full the agent's context is, where it said so.
+    pub fn context(&self) -> Option<ContextUse> {
+        self.context
     }
 
     /// Where among those not matched yet a message like this one is.
@@ -171,11 +179,8 @@ impl Transcript {
                     None => push_bounded(&mut self.early, *digest),
                 }
             }
-            Event::ToolCall(_)
-            | Event::ToolUpdate(_)
-            | Event::Plan(_)
-            | Event::Notice(_)
-            | Event::Context(_) => {}
+            Event::ToolCall(_) | Event::ToolUpdate(_) | Event::Plan(_) | Event::Notice(_) => {}
+            Event::Context(context) => self.context = Some(*context),
         }
     }
 }

@@ -203,6 +203,24 @@ pub(crate) struct Run {
     pub(crate) reach: Reach,
 }
 
+/// A session on standard input and output, as Claude Code would be
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  farhelm control --session demo\n\nFor programs that are built on \
+                        the Claude Agent SDK: pathToClaudeCodeExecutable is this binary, \
+                        executableArgs is [\"control\", \"--session\", ID]."
+)]
+pub(crate) struct Control {
+    /// The session: its id, the beginning of its id, or its name
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) reach: Reach,
+    /// Claude Code's own flags
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+    pub(crate) claude: Vec<String>,
+}
+
 /// Answer a permission question
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  farhelm answer demo prompt_1 yes")]

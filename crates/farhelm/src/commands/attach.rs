@@ -97,7 +97,7 @@ async fn converse(finder: Finder, session: &str, after: u64) -> Result<ExitCode,
 
 /// What is typed, line by line, until the end. On a thread of its own, which nobody waits for: it
 /// may be reading when everything else is over.
-fn typed_lines() -> Result<mpsc::Receiver<String>, Problem> {
+pub(super) fn typed_lines() -> Result<mpsc::Receiver<String>, Problem> {
     let (typed, lines) = mpsc::channel(LINES_WAITING_MAX);
     let read = move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {

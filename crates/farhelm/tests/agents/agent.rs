@@ -155,7 +155,7 @@ pub(crate) const DEMO: Agent = Agent {
     steers: true,
     switches_model: true,
     other_model: None,
-    mode: None,
+    mode: Some(("yolo", Mode::Shown)),
     fails_at_once: true,
     lists_conversations: false,
     tells_usage: false,

@@ -1,6 +1,6 @@
 //! A message that comes twice is shown once; one that was said twice is shown twice.
 
-use super::super::transcript::{ECHOES_AWAITED_MAX, MESSAGES_REMEMBERED_MAX};
+use super::super::transcript::{ContextUse, ECHOES_AWAITED_MAX, MESSAGES_REMEMBERED_MAX};
 use super::*;
 
 const DONE: u64 = 77;
@@ -229,4 +229,15 @@ fn with_digest(sends: &[(&str, u64)]) -> Story {
         story.wish(&ada(), digested(id, *digest)).unwrap();
     }
     story
+}
+
+#[test]
+fn how_full_the_context_is_is_told_to_who_comes_later() {
+    let mut story = Story::plain();
+    assert_eq!(story.session.glance().context, None);
+    for used_tokens in [10, 20] {
+        let context = ContextUse { used_tokens, window_tokens: 100 };
+        story.report(Report::Context(context)).unwrap();
+        assert_eq!(story.session.glance().context, Some(context));
+    }
 }

@@ -1,0 +1,9 @@
+//! Every dialect through the real binary and its demo agent.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "what a test stands on may fail it")]
+
+#[path = "dialects/control.rs"]
+mod control;
+#[path = "process/support.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
+mod support;

@@ -1,0 +1,46 @@
+//! Permission modes: the words of this dialect, and those that agents use for the same.
+//!
+//! A word that the agent itself has is taken as it is; a word of this dialect that it does not
+//! have becomes the agent's own word for the same thing, if it has one.
+
+/// A word of this dialect, and what other agents call the same.
+const SAME: [(&str, &[&str]); 4] = [
+    ("default", &["ask", "on-request", "suggest"]),
+    ("acceptEdits", &["autoEdit", "auto_edit", "auto-edit", "accept-edits"]),
+    ("bypassPermissions", &["yolo", "full-access", "full_access", "danger-full-access"]),
+    ("plan", &["read-only", "read_only"]),
+];
+
+/// The agent's word for a mode that a client asks for. `None`: it has none.
+pub(super) fn agents_word<'a>(asked: &'a str, available: Option<&'a [String]>) -> Option<&'a str> {
+    let Some(available) = available else { return Some(asked) };
+    if available.iter().any(|word| word == asked) {
+        return Some(asked);
+    }
+    let (_, same) = SAME.iter().find(|(word, _)| *word == asked)?;
+    available.iter().map(String::as_str).find(|word| same.contains(word))
+}
+
+/// This dialect's word for the mode that an agent is in.
+pub(super) fn clients_word(mode: &str) -> &str {
+    let known = SAME.iter().find(|(_, same)| same.contains(&mode));
+    known.map_or(mode, |(word, _)| word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // spec: control/requests.7
+    #[test]
+    fn a_mode_is_asked_for_in_the_agents_own_word() {
+        let demo = ["ask".to_owned(), "yolo".to_owned()];
+        assert_eq!(agents_word("bypassPermissions", Some(&demo)), Some("yolo"));
+        assert_eq!(agents_word("yolo", Some(&demo)), Some("yolo"));
+        assert_eq!(agents_word("default", Some(&demo)), Some("ask"));
+        assert_eq!(agents_word("plan", Some(&demo)), None);
+        assert_eq!(agents_word("plan", None), Some("plan"), "nobody knows; the agent will say");
+        assert_eq!(clients_word("yolo"), "bypassPermissions");
+        assert_eq!(clients_word("acceptEdits"), "acceptEdits");
+    }
+}

@@ -1,0 +1,179 @@
+//! What a connection knows of the session it shows: only what its frames are made of.
+//!
+//! **Invariant**: at the same event, every connection's view says the same of what shared frames
+//! are made of (model, mode, folder), whenever it joined.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use domain::session::config::AgentConfig;
+use domain::session::delivery;
+use domain::session::prompts::{self, Prompt, Settled};
+use domain::session::status;
+use domain::session::transcript::{self, ContextUse};
+use domain::session::{Event, Glance, Recorded, queue, runs};
+use domain::{MessageId, PromptId, SessionId, Timestamp, ToolCallId};
+use serde_json::{Value, json};
+
+use super::prompts::{is_refusal, original_input};
+
+/// Tool calls whose names are remembered; older ones go on without signs of life.
+const TOOLS_MAX: usize = 64;
+/// Refusals that the result of a run lists.
+const DENIALS_MAX: usize = 64;
+
+/// What is known of the session.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) session: SessionId,
+    pub(super) agent: String,
+    pub(super) folder: String,
+    pub(super) config: Option<AgentConfig>,
+    pub(super) prompts: BTreeMap<PromptId, Prompt>,
+    /// Sends that wait for their turn, in order. The domain bounds them.
+    pub(super) waiting: Vec<MessageId>,
+    pub(super) run: Option<Run>,
+    pub(super) context: Option<ContextUse>,
+    pub(super) tools: BTreeMap<ToolCallId, Tool>,
+}
+
+/// The run that goes on, as far as it was seen.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    pub(super) began_at: Option<Timestamp>,
+    pub(super) messages: u64,
+    pub(super) denials: Vec<Value>,
+    /// The frame with the agent's last words; shared with whoever sends it.
+    pub(super) last_words: Option<Bytes>,
+}
+
+/// A tool call that goes on.
+#[derive(Debug, Clone)]
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) began_at: Timestamp,
+    pub(super) parent: Option<ToolCallId>,
+}
+
+impl View {
+    /// Nothing is known yet.
+    pub(super) fn new(session: SessionId) -> Self {
+        Self {
+            session,
+            agent: String::new(),
+            folder: String::new(),
+            config: None,
+            prompts: BTreeMap::new(),
+            waiting: vec![],
+            run: None,
+            context: None,
+            tools: BTreeMap::new(),
+        }
+    }
+
+    /// What is open when a connection joins.
+    pub(super) fn of(session: SessionId, glance: Glance) -> Self {
+        let mut view = Self::new(session);
+        view.named(&glance.card.status.meta);
+        view.config = glance.card.config;
+        view.prompts = glance.card.prompts.into_iter().map(|it| (it.id.clone(), it)).collect();
+        view.waiting = glance.waiting.into_iter().map(|send| send.id).collect();
+        view.run = glance.run.map(|_| Run::default());
+        view.context = glance.context;
+        view
+    }
+
+    /// The model, as the agent names it.
+    pub(super) fn model(&self) -> &str {
+        self.config.as_ref().map_or("unknown", |config| config.model.as_str())
+    }
+
+    /// The permission mode, as the agent names it.
+    pub(super) fn mode(&self) -> Option<&str> {
+        self.config.as_ref()?.permission_mode.as_deref()
+    }
+
+    /// The word of this dialect for what the session is doing.
+    pub(super) fn state(&self) -> &'static str {
+        match (self.prompts.is_empty(), &self.run) {
+            (false, _) => "requires_action",
+            (true, Some(_)) => "running",
+            (true, None) => "idle",
+        }
+    }
+
+    /// Takes in an event, after its frames were made.
+    pub(super) fn apply(&mut self, recorded: &Recorded) {
+        match &recorded.event {
+            Event::Delivery(event) => self.on_delivery(event),
+            Event::Queue(queue::Event::Moved { id, to }) => {
+                self.waiting.retain(|waiting| waiting != id);
+                self.waiting.insert((*to).min(self.waiting.len()), id.clone());
+            }
+            Event::Prompt(event) => self.on_prompt(event),
+            Event::Run(runs::Event::Started { .. }) => {
+                self.run = Some(Run { began_at: Some(recorded.at), ..Run::default() });
+            }
+            Event::Run(runs::Event::Ended { .. }) => {
+                self.run = None;
+                self.tools.clear();
+            }
+            Event::Config(config) => self.config = Some(config.clone()),
+            Event::Status(status::Event::Up { meta, .. }) => self.named(meta),
+            Event::Transcript(transcript::Event::ToolCall(call)) => {
+                if self.tools.len() < TOOLS_MAX {
+                    let (name, parent) = (call.tool.clone(), call.parent.clone());
+                    let tool = Tool { name, began_at: recorded.at, parent };
+                    self.tools.insert(call.id.clone(), tool);
+                }
+            }
+            Event::Transcript(transcript::Event::Context(context)) => self.context = Some(*context),
+            Event::Queue(_) | Event::Control(_) | Event::Status(_) | Event::Transcript(_) => {}
+        }
+    }
+
+    fn named(&mut self, meta: &status::Meta) {
+        self.agent = meta.agent.to_string();
+        self.folder = meta.workspace_path.clone().unwrap_or_default();
+    }
+
+    fn on_delivery(&mut self, event: &delivery::Event) {
+        match event {
+            delivery::Event::Accepted(send) => self.waiting.push(send.id.clone()),
+            delivery::Event::HandedOver { id, .. }
+            | delivery::Event::Delivered { id, .. }
+            | delivery::Event::Failed { id, .. } => self.waiting.retain(|waiting| waiting != id),
+        }
+    }
+
+    fn on_prompt(&mut self, event: &prompts::Event) {
+        match event {
+            prompts::Event::Asked(prompt) => {
+                self.prompts.insert(prompt.id.clone(), prompt.clone());
+            }
+            prompts::Event::Reopened { prompt, .. } => {
+                self.prompts.insert(prompt.id.clone(), (**prompt).clone());
+            }
+            prompts::Event::Settled { prompt, choice, settled, .. } => {
+                let Some(prompt) = self.prompts.remove(prompt) else { return };
+                let refused = choice.as_ref().is_some_and(|choice| is_refusal(&prompt, choice));
+                if let (Some(run), true, true) =
+                    (&mut self.run, refused, *settled != Settled::Withdrawn)
+                    && run.denials.len() < DENIALS_MAX
+                {
+                    run.denials.push(denial(&prompt));
+                }
+            }
+            prompts::Event::Confirmed(_) => {}
+        }
+    }
+}
+
+fn denial(prompt: &Prompt) -> Value {
+    let request = super::prompts::request(prompt);
+    let request = &request["request"];
+    json!({
+        "tool_name": request["tool_name"], "tool_use_id": request["tool_use_id"],
+        "tool_input": original_input(prompt),
+    })
+}

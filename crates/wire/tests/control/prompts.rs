@@ -1,0 +1,101 @@
+//! Permission requests across clients, viewers and reconnects.
+
+use domain::content::Failure;
+use domain::session::{Event, Report, prompts};
+use serde_json::json;
+
+use crate::relay::{Relay, SESSION, kinds};
+
+fn answer(behavior: &str) -> serde_json::Value {
+    json!({ "type": "control_response", "response": {
+        "subtype": "success", "request_id": "p1", "response": { "behavior": behavior },
+    } })
+}
+
+fn query() -> String {
+    format!("session={SESSION}")
+}
+
+// spec: control/permissions.9
+#[test]
+fn a_request_outlives_its_client_and_is_asked_again() {
+    let mut relay = Relay::new();
+    relay.asks("p1");
+    relay.open("b", &query());
+    let heard = relay.heard("b");
+    assert_eq!(kinds(&heard), ["system/session_state_changed/requires_action", "control_request"]);
+    relay.json(
+        "b",
+        &json!({ "type": "control_request", "request_id": "i",
+        "request": { "subtype": "initialize" } }),
+    );
+    let response = relay.heard("b").remove(0);
+    let pending = &response["response"]["pending_permission_requests"];
+    assert_eq!(pending[0], heard[1]);
+}
+
+// spec: control/credentials.3
+#[test]
+fn a_viewers_answer_is_refused_and_the_question_stays_open() {
+    let mut relay = Relay::watched();
+    relay.open("v", &query());
+    relay.asks("p1");
+    relay.heard("v");
+    relay.json("v", &answer("allow"));
+    let heard = relay.heard("v");
+    assert_eq!(kinds(&heard), ["system/informational"]);
+    assert!(heard[0]["content"].as_str().unwrap().contains("may watch"));
+    relay.heard("a");
+    relay.json("a", &answer("allow"));
+    assert_eq!(kinds(&relay.heard("a")), ["system/session_state_changed/idle"]);
+    assert_eq!(relay.heard("v")[0]["type"], "control_cancel_request");
+}
+
+// spec: control/permissions.10
+#[test]
+fn an_error_response_decides_nothing() {
+    let mut relay = Relay::watched();
+    relay.asks("p1");
+    relay.heard("a");
+    relay.json(
+        "a",
+        &json!({ "type": "control_response", "response": {
+        "subtype": "error", "request_id": "p1", "error": "the window is closed" } }),
+    );
+    assert_eq!(kinds(&relay.heard("a")), ["system/informational"]);
+    assert_eq!(relay.session.glance().card.prompts.len(), 1);
+}
+
+// spec: control/permissions.11
+#[test]
+fn a_question_whose_answer_could_not_be_given_is_asked_again() {
+    let mut relay = Relay::watched();
+    relay.asks("p1");
+    relay.json("a", &answer("allow"));
+    relay.heard("a");
+    let request = relay.ledger.iter().find_map(|it| match &it.event {
+        Event::Prompt(prompts::Event::Settled { request, .. }) => Some(request.clone()),
+        _ => None,
+    });
+    let failure = Some(Failure::new("selector_failure", "no such button"));
+    relay.report(Report::ControlResult { request: request.unwrap(), failure });
+    let heard = relay.heard("a");
+    assert_eq!(
+        kinds(&heard),
+        ["system/informational", "control_request", "system/session_state_changed/requires_action"]
+    );
+    relay.json("a", &answer("deny"));
+    assert_eq!(relay.session.glance().card.prompts.len(), 0);
+}
+
+#[test]
+fn a_question_that_goes_away_is_withdrawn() {
+    let mut relay = Relay::watched();
+    relay.asks("p1");
+    relay.heard("a");
+    relay.report(Report::PromptGone("p1".into()));
+    assert_eq!(
+        kinds(&relay.heard("a")),
+        ["control_cancel_request", "system/session_state_changed/idle"]
+    );
+}
