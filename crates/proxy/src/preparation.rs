@@ -152,7 +152,8 @@ fn real(path: &Path) -> std::io::Result<PathBuf> {
     Ok(plain.filter(|plain| plain.is_absolute()).unwrap_or(real))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::symlink;
 
