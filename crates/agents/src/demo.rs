@@ -170,7 +170,7 @@ impl Demo {
     ) -> Vec<Output> {
         let edited = detail.and_then(|detail| edited_command(detail.updated_input.as_deref()?));
         let taken = match &mut self.run {
-            Some(run) => run.answer(prompt, choice.map(ChoiceId::as_str), edited, now),
+            Some(run) => run.answer(prompt, choice.map(ChoiceId::as_str), edited.as_deref(), now),
             None => false,
         };
         if !taken {
@@ -207,16 +207,14 @@ impl Demo {
                 let words = format!("The demo agent has no model {model}");
                 vec![done(request, Some(Failure::new("model_not_available", words)))]
             }
-            Control::SetMode(asked) => match MODES.iter().find(|mode| *mode == asked) {
-                Some(mode) => {
-                    self.mode = mode;
-                    vec![done(request, None), Output::Report(Report::Config(self.config(now)))]
-                }
-                None => {
+            Control::SetMode(asked) => {
+                let Some(mode) = MODES.iter().find(|mode| *mode == asked) else {
                     let words = format!("The demo agent has no mode {asked}");
-                    vec![done(request, Some(Failure::new("control_not_supported", words)))]
-                }
-            },
+                    return vec![done(request, Some(Failure::new("control_not_supported", words)))];
+                };
+                self.mode = mode;
+                vec![done(request, None), Output::Report(Report::Config(self.config(now)))]
+            }
             Control::SetEffort(_) => {
                 let words = "The demo agent has no such setting";
                 vec![done(request, Some(Failure::new("control_not_supported", words)))]

@@ -102,14 +102,9 @@ impl Machine {
 
     /// The path to dial, this time.
     pub fn path(&self) -> String {
-        let mut path = format!("/ws/control?session={}", self.session);
-        if self.partial {
-            path.push_str("&partial=1");
-        }
-        if let Some(cursor) = self.cursor {
-            path.push_str(&format!("&from_sequence_num={cursor}"));
-        }
-        path
+        let partial = if self.partial { "&partial=1" } else { "" };
+        let after = self.cursor.map(|cursor| format!("&from_sequence_num={cursor}"));
+        format!("/ws/control?session={}{partial}{}", self.session, after.unwrap_or_default())
     }
 
     /// A new connection is open: what to say on it first.

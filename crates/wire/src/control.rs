@@ -47,7 +47,8 @@ const OWN_SENDS_MAX: usize = 1_024;
 /// One client's connection.
 #[derive(Debug)]
 pub struct Connection {
-    connection: ConnectionId,
+    /// Names what this connection makes.
+    own_name: ConnectionId,
     principal: Option<Principal>,
     limits: Limits,
     wanted: Wanted,
@@ -68,7 +69,7 @@ enum Stage {
     /// Not let in, for this reason.
     Refused(&'static str, u16),
     /// On the way to its session.
-    Joining(Joining),
+    Joining(Box<Joining>),
     /// With its session.
     Following,
 }
@@ -102,7 +103,7 @@ impl Connection {
         let wanted = Wanted::read(query);
         let session = wanted.session.clone().unwrap_or_else(|| SessionId::from(""));
         Self {
-            connection,
+            own_name: connection,
             principal,
             limits,
             wanted,

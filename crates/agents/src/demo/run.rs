@@ -157,14 +157,14 @@ impl Run {
         &mut self,
         prompt: &PromptId,
         choice: Option<&str>,
-        edited: Option<String>,
+        edited: Option<&str>,
         now: Timestamp,
     ) -> bool {
         let Some((_, command)) = self.question.take_if(|(open, _)| open == prompt) else {
             return false;
         };
         let allowed = matches!(choice, Some("yes" | "always"));
-        self.answered(edited.as_deref().unwrap_or(&command), allowed);
+        self.answered(edited.unwrap_or(&command), allowed);
         self.at = now;
         true
     }

@@ -45,9 +45,9 @@ fn an_answer_may_edit_the_input_or_allow_for_good_or_deny() {
         client.on_text(&asked("1"));
         client.respond("1", permission).unwrap()["response"]["response"].take()
     };
-    let input = Some(json!({ "command": "ls -l" }));
-    let edited = answer(Permission::Allow { updated_input: input.clone(), always: true });
-    assert_eq!(edited["updatedInput"], input.unwrap());
+    let input = json!({ "command": "ls -l" });
+    let edited = answer(Permission::Allow { updated_input: Some(input.clone()), always: true });
+    assert_eq!(edited["updatedInput"], input);
     assert_eq!(edited["updatedPermissions"], json!([{ "type": "addRules" }]));
     let message = "User rejected this command.".to_owned();
     let denied = answer(Permission::Deny { message, interrupt: false });

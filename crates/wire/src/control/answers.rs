@@ -24,7 +24,7 @@ impl Connection {
             let words = response.error.as_deref().unwrap_or("no reason given");
             return self.note(&format!("The question stays open: {words}"));
         }
-        let Some(answer) = &response.response else {
+        let Some(answer) = &response.answer else {
             return self.note("The question stays open: the answer says nothing");
         };
         let (choice, detail) = match prompts::verdict(prompt, answer) {
@@ -33,7 +33,7 @@ impl Connection {
         };
         let prompt = Prompt::clone(prompt).id;
         let ticket = self.ticket(Asked::Answer(prompt.clone()));
-        let request = RequestId::from(format!("{}{MARK}{ticket}", self.connection));
+        let request = RequestId::from(format!("{}{MARK}{ticket}", self.own_name));
         let detail = detail.map(Content::Open);
         let wish = Wish::Answer { request: Some(request), prompt, choice, detail };
         vec![Act::Wish { session: self.view.session.clone(), wish: Box::new(wish), ticket }]
@@ -41,7 +41,7 @@ impl Connection {
 
     /// Whether this connection gave the answer that settled a prompt.
     pub(super) fn answered(&self, request: &RequestId) -> bool {
-        let name = request.as_str().strip_prefix(self.connection.as_str());
+        let name = request.as_str().strip_prefix(self.own_name.as_str());
         name.is_some_and(|rest| rest.starts_with(MARK))
     }
 

@@ -119,7 +119,8 @@ pub(super) struct Response {
     pub(super) subtype: String,
     pub(super) request_id: String,
     pub(super) error: Option<String>,
-    pub(super) response: Option<Permission>,
+    #[serde(rename = "response")]
+    pub(super) answer: Option<Permission>,
 }
 
 /// A client's answer to a permission request.

@@ -81,7 +81,7 @@ impl Connection {
         let Some(session) = self.wanted.session.clone() else {
             return self.refuse("Name a session: /ws/control?session=ID", NO_SESSION);
         };
-        self.stage = Stage::Joining(Joining::default());
+        self.stage = Stage::Joining(Box::default());
         match self.wanted.after {
             Some(after) => vec![self.read(session, after, None)],
             None => vec![self.follow(session)],

@@ -25,39 +25,39 @@ const SEALED: &str = "[sealed]";
 pub(super) struct Frames<'a> {
     session: &'a SessionId,
     sequence: Sequence,
-    frames: Vec<Value>,
+    list: Vec<Value>,
 }
 
 impl<'a> Frames<'a> {
     pub(super) fn of(view: &'a View, recorded: &Recorded) -> Self {
-        Self { session: &view.session, sequence: recorded.sequence, frames: vec![] }
+        Self { session: &view.session, sequence: recorded.sequence, list: vec![] }
     }
 
     /// Adds a message; its session and uuid are filled in.
     pub(super) fn push(&mut self, mut frame: Value) {
-        let place = self.frames.len();
+        let place = self.list.len();
         if frame["uuid"].is_null() {
             frame["uuid"] = json!(names::of_event(self.session, self.sequence, place));
         }
         frame["session_id"] = json!(self.session);
-        self.frames.push(frame);
+        self.list.push(frame);
     }
 
     /// Adds a control frame as it is.
     pub(super) fn push_plain(&mut self, frame: Value) {
-        self.frames.push(frame);
+        self.list.push(frame);
     }
 
     /// Where more frames of the same event follow.
     pub(super) fn unnumbered(self) -> Vec<Bytes> {
-        self.frames.iter().map(encode).collect()
+        self.list.iter().map(encode).collect()
     }
 
     pub(super) fn bytes(mut self) -> Vec<Bytes> {
-        if let Some(last) = self.frames.last_mut() {
+        if let Some(last) = self.list.last_mut() {
             last["sequence_num"] = json!(self.sequence);
         }
-        self.frames.iter().map(encode).collect()
+        self.list.iter().map(encode).collect()
     }
 }
 
@@ -81,7 +81,7 @@ pub(super) fn message(frames: &mut Frames<'_>, view: &View, message: &Message, i
         Author::Assistant => {
             for block in blocks(&message.parts) {
                 let id = message.id.as_str();
-                frames.push(assistant(view, id, block, message.parent.as_ref()));
+                frames.push(assistant(view, id, &block, message.parent.as_ref()));
             }
         }
         Author::System => {
@@ -102,7 +102,7 @@ pub(super) fn tool_call(frames: &mut Frames<'_>, view: &View, call: &ToolCall) {
         json!({ "type": "tool_use", "id": call.id, "name": call.tool, "input": input(detail) });
     // Claude Code's own calls are blocks of a message; here each is a message by itself.
     let message = format!("msg_{}", call.id);
-    frames.push(assistant(view, &message, block, call.parent.as_ref()));
+    frames.push(assistant(view, &message, &block, call.parent.as_ref()));
     if let Some(is_error) = is_over(call.status) {
         frames.push(tool_result(&call.id, call.status, detail, is_error, call.parent.as_ref()));
     }
@@ -121,7 +121,7 @@ pub(super) fn informational(words: &str, level: &str) -> Value {
     json!({ "type": "system", "subtype": "informational", "content": words, "level": level })
 }
 
-fn assistant(view: &View, id: &str, block: Value, parent: Option<&ToolCallId>) -> Value {
+fn assistant(view: &View, id: &str, block: &Value, parent: Option<&ToolCallId>) -> Value {
     json!({
         "type": "assistant",
         "message": {

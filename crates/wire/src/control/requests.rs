@@ -71,7 +71,7 @@ impl Connection {
                 None => vec![error(&named, "cancel_async_message needs a message_uuid")],
             },
             "get_context_usage" => vec![self.context_usage(&named)],
-            "list_models" => vec![success(&named, json!({ "models": self.models() }))],
+            "list_models" => vec![success(&named, &json!({ "models": self.models() }))],
             unknown => {
                 vec![error(&named, &format!("Unsupported control request subtype: {unknown}"))]
             }
@@ -199,14 +199,12 @@ impl Connection {
             return vec![error(&id, "set_permission_mode needs a mode")];
         };
         let known = self.view.config.as_ref().and_then(|it| it.available_modes.clone());
-        match modes::agents_word(mode, known.as_deref()) {
-            Some(word) => self.control(id, Control::SetMode(word.to_owned())),
-            None => {
-                let has = known.unwrap_or_default().join(", ");
-                let words = format!("This agent has no mode {mode}; it has: {has}");
-                vec![error(&id, &words)]
-            }
+        if let Some(word) = modes::agents_word(mode, known.as_deref()) {
+            return self.control(id, Control::SetMode(word.to_owned()));
         }
+        let has = known.unwrap_or_default().join(", ");
+        let words = format!("This agent has no mode {mode}; it has: {has}");
+        vec![error(&id, &words)]
     }
 
     fn context_usage(&self, id: &str) -> Act {
@@ -227,7 +225,7 @@ impl Connection {
             "memoryFiles": [], "mcpTools": [], "agents": [], "isAutoCompactEnabled": false,
             "apiUsage": null,
         });
-        success(id, answer)
+        success(id, &answer)
     }
 
     fn models(&self) -> Value {
@@ -270,7 +268,7 @@ impl Connection {
     /// A name for a request that no other connection has.
     fn name(&mut self) -> RequestId {
         self.count += 1;
-        format!("{}:{}", self.connection, self.count).into()
+        format!("{}:{}", self.own_name, self.count).into()
     }
 }
 
@@ -278,8 +276,7 @@ impl Connection {
 pub(super) fn words(denied: &Denied) -> String {
     match denied {
         Denied::Refused(refusal) => refusal.to_string(),
-        Denied::Failed(words) => words.clone(),
-        Denied::Code(_, words) => words.clone(),
+        Denied::Failed(words) | Denied::Code(_, words) => words.clone(),
     }
 }
 
@@ -288,8 +285,8 @@ pub(super) fn error(id: &str, words: &str) -> Act {
     Act::Send(failed(id, words))
 }
 
-fn success(id: &str, answer: Value) -> Act {
-    Act::Send(succeeded(id, &answer, None))
+fn success(id: &str, answer: &Value) -> Act {
+    Act::Send(succeeded(id, answer, None))
 }
 
 fn succeeded(id: &str, answer: &Value, open: Option<Vec<Value>>) -> Bytes {

@@ -86,10 +86,7 @@ impl Connection {
 
     /// The relay took a send, or did not.
     pub(super) fn on_sent(&mut self, send: &Send, done: Result<Vec<Recorded>, Denied>) -> Vec<Act> {
-        let denied = match done {
-            Ok(_) => return vec![],
-            Err(denied) => denied,
-        };
+        let Err(denied) = done else { return vec![] };
         match &denied {
             Denied::Refused(Refusal::SendRepeated(told)) => match &told.state {
                 // It comes back when it is delivered.
@@ -185,7 +182,7 @@ impl Connection {
     /// A message without an id gets one that no other connection makes.
     fn new_id(&mut self) -> MessageId {
         self.count += 1;
-        names::of(&[self.connection.as_str(), "message", &self.count.to_string()]).into()
+        names::of(&[self.own_name.as_str(), "message", &self.count.to_string()]).into()
     }
 
     fn told_again(&self, send: &Send) -> Bytes {

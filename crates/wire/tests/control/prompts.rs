@@ -1,7 +1,7 @@
 //! Permission requests across clients, viewers and reconnects.
 
 use domain::content::Failure;
-use domain::session::{Event, Report, prompts};
+use domain::session::{Event, Recorded, Report, prompts};
 use serde_json::json;
 
 use crate::relay::{Relay, SESSION, kinds};
@@ -73,10 +73,11 @@ fn a_question_whose_answer_could_not_be_given_is_asked_again() {
     relay.asks("p1");
     relay.json("a", &answer("allow"));
     relay.heard("a");
-    let request = relay.ledger.iter().find_map(|it| match &it.event {
-        Event::Prompt(prompts::Event::Settled { request, .. }) => Some(request.clone()),
-        _ => None,
-    });
+    let settled = |it: &Recorded| {
+        let Event::Prompt(prompts::Event::Settled { request, .. }) = &it.event else { return None };
+        Some(request.clone())
+    };
+    let request = relay.ledger.iter().find_map(settled);
     let failure = Some(Failure::new("selector_failure", "no such button"));
     relay.report(Report::ControlResult { request: request.unwrap(), failure });
     let heard = relay.heard("a");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::relay::{Relay, SESSION, kinds};
 
-fn user(uuid: &str, content: Value) -> Value {
+fn user(uuid: &str, content: &Value) -> Value {
     json!({ "type": "user", "uuid": uuid, "message": { "role": "user", "content": content } })
 }
 
@@ -28,8 +28,8 @@ fn failed(relay: &mut Relay, frame: &Value) -> Value {
 fn pictures_are_put_away_first_and_the_order_stays() {
     let mut relay = Relay::watched();
     relay.is_slow = true;
-    relay.json("a", &user("m1", json!([{ "type": "text", "text": "look" }, picture()])));
-    relay.json("a", &user("m2", json!("and then")));
+    relay.json("a", &user("m1", &json!([{ "type": "text", "text": "look" }, picture()])));
+    relay.json("a", &user("m2", &json!("and then")));
     assert_eq!(relay.session.glance().waiting.len(), 0, "the second waits for the first");
     relay.catch_up();
     assert_eq!(relay.stored, ["hello".as_bytes()]);
@@ -50,18 +50,18 @@ fn what_cannot_be_sent_is_a_result_for_its_sender() {
     relay.open("b", &format!("session={SESSION}"));
     let long = "x".repeat(1_001);
     let block = |kind: &str| json!([{ "type": kind }]);
-    let mut unasked = user("m1", json!("x"));
+    let mut unasked = user("m1", &json!("x"));
     unasked["shouldQuery"] = json!(false);
     let link = json!([{ "type": "image", "source": { "type": "url", "url": "http://x" } }]);
     let spoilt = json!([{ "type": "image", "source": { "type": "base64", "data": "%" } }]);
     for frame in [
-        user("m1", json!("")),
-        user("m1", json!(long)),
-        user("m1", json!(7)),
-        user("m1", block("tool_result")),
-        user("m1", link),
-        user("m1", spoilt),
-        user("m1", json!(vec![picture(); 17])),
+        user("m1", &json!("")),
+        user("m1", &json!(long)),
+        user("m1", &json!(7)),
+        user("m1", &block("tool_result")),
+        user("m1", &link),
+        user("m1", &spoilt),
+        user("m1", &json!(vec![picture(); 17])),
         unasked,
     ] {
         let told = failed(&mut relay, &frame);
@@ -79,7 +79,7 @@ fn what_cannot_be_sent_is_a_result_for_its_sender() {
 fn a_send_that_fails_later_is_told_to_its_sender_alone() {
     let mut relay = Relay::watched();
     relay.open("b", &format!("session={SESSION}"));
-    relay.json("a", &user("m1", json!("hello")));
+    relay.json("a", &user("m1", &json!("hello")));
     let Some(Order::Deliver { attempt, .. }) = relay.session.owed().pop() else { panic!() };
     let failure = Failure::new("send_rejected", "no");
     relay.report(Report::SendFailed { id: "m1".into(), attempt: Some(attempt), failure });
@@ -91,13 +91,13 @@ fn a_send_that_fails_later_is_told_to_its_sender_alone() {
 #[test]
 fn the_same_uuid_again_changes_nothing_and_is_told_how_it_stands() {
     let mut relay = Relay::watched();
-    relay.json("a", &user("m1", json!("hello")));
-    relay.json("a", &user("m1", json!("hello")));
+    relay.json("a", &user("m1", &json!("hello")));
+    relay.json("a", &user("m1", &json!("hello")));
     assert_eq!(relay.heard("a"), [] as [Value; 0]);
     relay.obey(None);
     assert_eq!(relay.heard("a").len(), 1);
     relay.open("a", &format!("session={SESSION}"));
-    relay.json("a", &user("m1", json!("hello")));
+    relay.json("a", &user("m1", &json!("hello")));
     let heard = relay.heard("a");
     assert_eq!((heard.len(), &heard[0]["isReplay"]), (1, &json!(true)));
     assert_eq!(relay.session.owed(), []);
@@ -109,7 +109,7 @@ fn priority_says_whether_a_message_waits_for_the_run() {
     let mut relay = Relay::watched();
     relay.starts("run_1");
     for (id, priority) in [("m1", "now"), ("m2", "next"), ("m3", "later"), ("m4", "?")] {
-        let mut frame = user(id, json!("x"));
+        let mut frame = user(id, &json!("x"));
         frame["priority"] = json!(priority);
         relay.json("a", &frame);
     }
@@ -138,6 +138,6 @@ fn a_message_without_a_uuid_gets_one_and_comes_back_as_the_senders_own() {
 fn a_viewer_cannot_send() {
     let mut relay = Relay::watched();
     relay.open("v", &format!("session={SESSION}"));
-    relay.json("v", &user("m1", json!("hello")));
+    relay.json("v", &user("m1", &json!("hello")));
     assert_eq!(relay.heard("v")[0]["errors"], json!(["this credential may watch, not steer"]));
 }
