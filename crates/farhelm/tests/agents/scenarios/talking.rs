@@ -98,9 +98,10 @@ pub(crate) async fn steer(agent: &'static Agent) -> Verdict {
                 && frame["message"]["role"] == "assistant"
         })
         .await;
-    match agent.steers {
-        true => Verdict::Works,
-        false => Verdict::Cannot("it takes no words during a run; they follow after it"),
+    if agent.steers {
+        Verdict::Works
+    } else {
+        Verdict::Cannot("it takes no words during a run; they follow after it")
     }
 }
 
