@@ -37,9 +37,10 @@ impl Preparer {
             Some(path) => self.folder(path)?,
             None => self.usual_folder()?,
         };
-        let worktree = match wanted.has_worktree {
-            true => Some(worktrees::add(&folder, &self.worktrees, &wanted.session)?),
-            false => None,
+        let worktree = if wanted.has_worktree {
+            Some(worktrees::add(&folder, &self.worktrees, &wanted.session)?)
+        } else {
+            None
         };
         let folder = worktree.as_ref().map_or(folder, |worktree| worktree.folder.clone());
         Ok(Prepared {
@@ -101,9 +102,10 @@ impl Preparer {
         if !named.is_absolute() {
             return Err(not_there(": a path must begin at the root, or with ~/"));
         }
-        let real = real(&named).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => not_there(""),
-            _ => not_there(&format!(" that can be entered ({error})")),
+        let real = real(&named).map_err(|error| {
+            let is_missing = error.kind() == std::io::ErrorKind::NotFound;
+            let why = format!(" that can be entered ({error})");
+            not_there(if is_missing { "" } else { &why })
         })?;
         if !real.is_dir() {
             return Err(not_there(": that is a file"));

@@ -263,7 +263,8 @@ fn seconds(started: Instant) -> f64 {
     started.elapsed().as_secs_f64()
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
