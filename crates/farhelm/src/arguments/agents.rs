@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 /// Agents, their folders and their bounds.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_field_names, reason = "the names of the flags")]
 pub(crate) struct Agents {
     /// An agent of your own, or a change to a known one, as JSON with name, command, args and env
     /// (in the file: tables [[agents]]); repeatable

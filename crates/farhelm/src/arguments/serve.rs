@@ -56,6 +56,7 @@ pub(crate) struct Proxy {
 
 /// What a proxy is told about its machine.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_field_names, reason = "the names of the flags")]
 pub(crate) struct Machine {
     /// What people call this machine [default: the computer's name]
     #[arg(long, value_name = "LABEL")]

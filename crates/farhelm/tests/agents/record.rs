@@ -53,12 +53,14 @@ pub(crate) async fn record(agent: &'static Agent) {
         .replace(&*home.to_string_lossy(), "<HOME>")
         .replace(&model, "<MODEL>")
         .replace(&*list().parent().unwrap().to_string_lossy(), "<AGENTS>");
-    let text: String = text.lines().map(|line| format!("{}\n", shortened(line))).collect();
+    let lines: Vec<_> = text.lines().map(shortened).collect();
+    let text = lines.join("\n") + "\n";
     let text = with_version(&text, &version);
     std::fs::create_dir_all(&folder).unwrap();
     for entry in std::fs::read_dir(&folder).unwrap().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with(&format!("{}-", agent.name)) && name.ends_with(".jsonl") {
+        let is_recording = entry.path().extension().is_some_and(|end| end == "jsonl");
+        if name.starts_with(&format!("{}-", agent.name)) && is_recording {
             std::fs::remove_file(entry.path()).unwrap();
         }
     }
