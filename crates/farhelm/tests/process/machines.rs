@@ -19,7 +19,7 @@ fn agent(catalog: &Value, name: &str) -> Value {
 }
 
 fn install(place: &Place, name: &str, script: &str) {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::PermissionsExt;
     std::fs::create_dir_all(place.path("bin")).unwrap();
     let file = place.path("bin").join(name);
     std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
