@@ -1,6 +1,6 @@
 //! Every dialect through the real binary and its demo agent.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "what a test stands on may fail it")]
+#![expect(clippy::unwrap_used, reason = "what a test stands on may fail it")]
 
 #[path = "dialects/control.rs"]
 mod control;

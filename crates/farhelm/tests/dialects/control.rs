@@ -70,7 +70,7 @@ impl Client {
             match heard.unwrap().unwrap() {
                 Message::Text(text) => seen.push(serde_json::from_str(&text).unwrap()),
                 Message::Close(frame) => return (seen, frame.unwrap().code.into()),
-                _ => {}
+                Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
             }
         }
     }
@@ -85,7 +85,7 @@ fn is(kind: &'static str) -> impl Fn(&Value) -> bool {
     move |frame| frame["type"] == kind
 }
 
-fn answer(id: &Value, response: Value) -> Value {
+fn answer(id: &Value, response: &Value) -> Value {
     json!({ "type": "control_response",
         "response": { "subtype": "success", "request_id": id, "response": response } })
 }
@@ -133,7 +133,7 @@ async fn two_clients_share_a_session_and_one_answers_for_both() {
     let request = heard.last().unwrap();
     assert_eq!(request["request"]["input"], json!({ "command": "make" }));
     let edited = json!({ "behavior": "allow", "updatedInput": { "command": "make check" } });
-    second.say(answer(&request["request_id"], edited)).await;
+    second.say(answer(&request["request_id"], &edited)).await;
     let rest = first.until(is("result")).await;
     assert!(rest.iter().any(|it| it["type"] == "control_cancel_request"));
     assert_eq!(rest.last().unwrap()["result"], "ran: make check");
