@@ -148,12 +148,12 @@ fn files_of(store: &Store, variables: Variables<'_>) -> Vec<(SystemTime, PathBuf
     let mut folders = vec![folder.join(store.below)];
     for _ in 0..store.levels {
         let below = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
-        let below = below.flat_map(|entries| entries.flatten());
+        let below = below.flat_map(Iterator::flatten);
         let is_folder = |entry: &fs::DirEntry| entry.path().is_dir();
         folders = below.filter(is_folder).take(FILES_MAX).map(|entry| entry.path()).collect();
     }
     let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
-    let entries = entries.flat_map(|entries| entries.flatten());
+    let entries = entries.flat_map(Iterator::flatten);
     let is_one = |entry: &fs::DirEntry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         name.starts_with(store.prefix) && name.ends_with(store.suffix)

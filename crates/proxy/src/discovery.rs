@@ -111,7 +111,8 @@ fn is_logged_in(login: &Login, entry: &Entry) -> Option<bool> {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

@@ -37,9 +37,10 @@ impl Preparer {
             Some(path) => self.folder(path)?,
             None => self.usual_folder()?,
         };
-        let worktree = match wanted.has_worktree {
-            true => Some(worktrees::add(&folder, &self.worktrees, &wanted.session)?),
-            false => None,
+        let worktree = if wanted.has_worktree {
+            Some(worktrees::add(&folder, &self.worktrees, &wanted.session)?)
+        } else {
+            None
         };
         let folder = worktree.as_ref().map_or(folder, |worktree| worktree.folder.clone());
         Ok(Prepared {
@@ -101,9 +102,11 @@ impl Preparer {
         if !named.is_absolute() {
             return Err(not_there(": a path must begin at the root, or with ~/"));
         }
-        let real = real(&named).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => not_there(""),
-            _ => not_there(&format!(" that can be entered ({error})")),
+        let real = real(&named).map_err(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound {
+                return not_there("");
+            }
+            not_there(&format!(" that can be entered ({error})"))
         })?;
         if !real.is_dir() {
             return Err(not_there(": that is a file"));
@@ -152,7 +155,8 @@ fn real(path: &Path) -> std::io::Result<PathBuf> {
     Ok(plain.filter(|plain| plain.is_absolute()).unwrap_or(real))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 
