@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-pub(crate) use agents::Agents;
+pub(crate) use agents::Hosting;
 pub(crate) use client::{
     Answer, Attach, Close, Control, Doctor, Interrupt, Launch, Pair, Reach, Resume, RoleWord, Run,
     Send, Sessions, Tail, Token, TokenTask,

@@ -111,8 +111,8 @@ fn is_logged_in(login: &Login, entry: &Entry) -> Option<bool> {
     }
 }
 
-#[cfg(test)]
 #[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

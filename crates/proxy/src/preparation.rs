@@ -103,9 +103,10 @@ impl Preparer {
             return Err(not_there(": a path must begin at the root, or with ~/"));
         }
         let real = real(&named).map_err(|error| {
-            let is_missing = error.kind() == std::io::ErrorKind::NotFound;
-            let why = format!(" that can be entered ({error})");
-            not_there(if is_missing { "" } else { &why })
+            if error.kind() == std::io::ErrorKind::NotFound {
+                return not_there("");
+            }
+            not_there(&format!(" that can be entered ({error})"))
         })?;
         if !real.is_dir() {
             return Err(not_there(": that is a file"));
@@ -154,8 +155,8 @@ fn real(path: &Path) -> std::io::Result<PathBuf> {
     Ok(plain.filter(|plain| plain.is_absolute()).unwrap_or(real))
 }
 
-#[cfg(test)]
 #[cfg(unix)]
+#[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 

@@ -9,8 +9,7 @@ use serde::Deserialize;
 
 /// Agents, their folders and their bounds.
 #[derive(Debug, Clone, Args)]
-#[expect(clippy::struct_field_names, reason = "the names of the flags")]
-pub(crate) struct Agents {
+pub(crate) struct Hosting {
     /// An agent of your own, or a change to a known one, as JSON with name, command, args and env
     /// (in the file: tables [[agents]]); repeatable
     #[arg(long, value_name = "JSON", value_parser = agent)]
@@ -33,7 +32,7 @@ pub(crate) struct Agents {
     pub(crate) agent_memory_mib: u32,
 }
 
-impl Agents {
+impl Hosting {
     /// The bounds.
     pub(crate) fn guards(&self) -> Guards {
         let some = |number: u32| (number > 0).then_some(u64::from(number));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Agents, DataFolder};
+use super::{DataFolder, Hosting};
 
 /// Which relay, and who asks.
 #[derive(Debug, Clone, Args)]
@@ -329,7 +329,7 @@ pub(crate) struct Doctor {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4780")]
     pub(crate) listen: std::net::SocketAddr,
     #[command(flatten)]
-    pub(crate) agents: Agents,
+    pub(crate) agents: Hosting,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

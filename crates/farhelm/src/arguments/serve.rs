@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::DataFolder;
-use super::agents::Agents;
+use super::agents::Hosting;
 
 /// The relay, and a proxy for this machine, in one process
 #[derive(Debug, Args)]
@@ -56,16 +56,15 @@ pub(crate) struct Proxy {
 
 /// What a proxy is told about its machine.
 #[derive(Debug, Args)]
-#[expect(clippy::struct_field_names, reason = "the names of the flags")]
 pub(crate) struct Machine {
     /// What people call this machine [default: the computer's name]
-    #[arg(long, value_name = "LABEL")]
-    pub(crate) machine: Option<String>,
+    #[arg(long = "machine", value_name = "LABEL")]
+    pub(crate) label: Option<String>,
     /// Do not start the demo session
     #[arg(long)]
     pub(crate) no_demo: bool,
     #[command(flatten)]
-    pub(crate) agents: Agents,
+    pub(crate) agents: Hosting,
 }
 
 /// What a relay is told.

@@ -18,7 +18,7 @@ pub(super) async fn run(proxy: Proxy) -> Result<ExitCode, Problem> {
         relay: relay(proxy.relay.as_deref(), &data)?,
         token: token(proxy.token, &data)?,
         tls_ca: proxy.tls_ca,
-        machine: proxy.machine.machine,
+        machine: proxy.machine.label,
         has_demo: !proxy.machine.no_demo,
         workspaces: proxy.machine.agents.workspaces(),
         allowed_roots: proxy.machine.agents.allowed_roots(),

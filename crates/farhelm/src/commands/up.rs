@@ -27,7 +27,7 @@ pub(super) async fn up(up: Up) -> Result<ExitCode, Problem> {
         relay: served.local_url.clone(),
         token: served.proxy_token.clone(),
         tls_ca: None,
-        machine: up.machine.machine,
+        machine: up.machine.label,
         data: served.data.clone(),
         has_demo: !up.machine.no_demo,
         workspaces: up.machine.agents.workspaces(),

@@ -7,9 +7,9 @@ use proxy::catalog::Catalog;
 use proxy::discovery::Discovery;
 
 use super::Look;
-use crate::arguments::Agents;
+use crate::arguments::Hosting;
 
-pub(super) async fn look(agents: &Agents) -> Vec<Look> {
+pub(super) async fn look(agents: &Hosting) -> Vec<Look> {
     let catalog = Arc::new(Catalog::new(&agents.agents));
     let mut looks: Vec<Look> = Discovery::new(catalog).look().await.iter().map(of_agent).collect();
     looks.push(guards(agents));
@@ -37,7 +37,7 @@ fn of_agent(offer: &AgentOffer) -> Look {
     }
 }
 
-fn guards(agents: &Agents) -> Look {
+fn guards(agents: &Hosting) -> Look {
     let idle = match agents.idle_stop_minutes {
         0 => "are never ended for being idle".to_owned(),
         minutes => format!("are ended after {minutes} minutes without work"),
