@@ -18,15 +18,14 @@ pub(crate) async fn model_switch(agent: &'static Agent) -> Verdict {
     let config = stage.config();
     let models = config["available_models"].as_array().cloned().unwrap_or_default();
     let listed = models.iter().find(|model| **model != config["model_id"]).cloned();
-    let other = match agent.other_model {
-        Some(other) => json!(other),
-        None => {
-            let none = json!({"type": "agent_set_model", "model_id": "no-such"});
-            let none = stage.control(none).await;
-            assert_eq!(none["result"], "failed", "{none}");
-            assert_eq!(stage.config()["model_id"], config["model_id"]);
-            listed.unwrap_or_else(|| panic!("no other model: {config}"))
-        }
+    let other = if let Some(other) = agent.other_model {
+        json!(other)
+    } else {
+        let none = json!({"type": "agent_set_model", "model_id": "no-such"});
+        let none = stage.control(none).await;
+        assert_eq!(none["result"], "failed", "{none}");
+        assert_eq!(stage.config()["model_id"], config["model_id"]);
+        listed.unwrap_or_else(|| panic!("no other model: {config}"))
     };
 
     let mark = stage.client.mark();
@@ -54,19 +53,19 @@ pub(crate) async fn mode_switch(agent: &'static Agent) -> Verdict {
     let result = stage.control(change).await;
     assert_eq!(result["result"], "ok", "{result}");
     told(&mut stage, mark, "permission_mode", &json!(mode)).await;
-    let made = stage.work().join("free-dir");
+    let folder = stage.work().join("free-dir");
     match effect {
         Mode::Runs => {
             let sent = stage.send(&format!("{}mkdir free-dir", agent.asking)).await;
             stage.done(&sent, "completed").await;
-            assert!(made.is_dir(), "it did not run");
+            assert!(folder.is_dir(), "it did not run");
             let asked = stage.client.since(sent.mark).iter().any(super::tools::is_prompt);
             assert!(!asked, "it asked");
         }
         Mode::Forbids => {
             let sent = stage.send(&format!("{}mkdir free-dir", agent.running)).await;
             stage.done(&sent, "completed").await;
-            assert!(!made.exists(), "it ran");
+            assert!(!folder.exists(), "it ran");
         }
         Mode::Shown => {
             stage.exchange("in the new mode").await;

@@ -68,17 +68,14 @@ pub(crate) async fn steer(agent: &'static Agent) -> Verdict {
     let token = "turn left now";
     assert_eq!(stage.can("steer"), agent.steers, "{}", stage.config());
     let waiter = Waiter::new();
-    let first = match agent.home {
-        Some(_) => {
-            let first = stage.send(&format!("{}{}", agent.running, waiter.command())).await;
-            waiter.is_let_run(&mut stage, first.mark).await;
-            first
-        }
-        None => {
-            let first = stage.send("slow: 40").await;
-            first_words(&mut stage, first.mark).await;
-            first
-        }
+    let first = if agent.home.is_some() {
+        let first = stage.send(&format!("{}{}", agent.running, waiter.command())).await;
+        waiter.is_let_run(&mut stage, first.mark).await;
+        first
+    } else {
+        let first = stage.send("slow: 40").await;
+        first_words(&mut stage, first.mark).await;
+        first
     };
     let second = stage.send_as(token, Some("steer")).await;
     if agent.home.is_some() && waiter.runs() {
