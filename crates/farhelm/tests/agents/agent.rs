@@ -7,7 +7,7 @@ use fake_model::homes;
 
 /// One agent.
 #[derive(Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "facts about an agent, one each")]
+#[expect(clippy::struct_excessive_bools, reason = "a row of a table, not a state")]
 pub(crate) struct Agent {
     /// Its name in `agent_type`.
     pub(crate) name: &'static str,

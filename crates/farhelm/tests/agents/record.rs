@@ -20,8 +20,8 @@ const ITEMS_MAX: usize = 12;
 pub(crate) async fn record(agent: &'static Agent) {
     let folder = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
     let folder = folder.unwrap_or_else(|| panic!("run `cargo xtask record`"));
-    let lines = tempfile::tempdir().unwrap();
-    let variable = ("FARHELM_RECORD_LINES", lines.path().to_str().unwrap());
+    let notes = tempfile::tempdir().unwrap();
+    let variable = ("FARHELM_RECORD_LINES", notes.path().to_str().unwrap());
     let mut stage = Stage::open_with(agent, &[variable]).await;
 
     stage.exchange("hello there friend").await;
@@ -46,21 +46,20 @@ pub(crate) async fn record(agent: &'static Agent) {
     let model = stage.model.base_url();
     let (home, work) = (stage.path("home"), stage.work());
     drop(stage);
-    let recorded = only_file(lines.path());
+    let recorded = only_file(notes.path());
     let text = std::fs::read_to_string(recorded).unwrap();
     let text = text
         .replace(&*work.to_string_lossy(), "<WORK>")
         .replace(&*home.to_string_lossy(), "<HOME>")
         .replace(&model, "<MODEL>")
         .replace(&*list().parent().unwrap().to_string_lossy(), "<AGENTS>");
-    let lines: Vec<_> = text.lines().map(shortened).collect();
-    let text = lines.join("\n") + "\n";
-    let text = with_version(&text, &version);
+    let lines: Vec<String> = text.lines().map(shortened).collect();
+    let text = with_version(&format!("{}\n", lines.join("\n")), &version);
     std::fs::create_dir_all(&folder).unwrap();
     for entry in std::fs::read_dir(&folder).unwrap().flatten() {
+        // What was seen of it goes with a recording.
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_recording = entry.path().extension().is_some_and(|end| end == "jsonl");
-        if name.starts_with(&format!("{}-", agent.name)) && is_recording {
+        if name.starts_with(&format!("{}-", agent.name)) {
             std::fs::remove_file(entry.path()).unwrap();
         }
     }

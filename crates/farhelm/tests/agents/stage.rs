@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fake_model::homes::{Environment, prepare_home};
+use fake_model::homes::{self, Environment, prepare_home};
 use fake_model::{FakeModel, Options, Pace};
 use serde_json::{Value, json};
 
@@ -54,9 +54,10 @@ impl Stage {
     pub(crate) async fn empty(agent: &'static Agent, more: &[(&str, &str)]) -> Self {
         let folder = tempfile::Builder::new().prefix("farhelm-agents-").tempdir().unwrap();
         let place = std::fs::canonicalize(folder.path()).unwrap();
-        for name in ["home", "work", "bin"] {
+        for name in ["home", "work", "bin", "temporary"] {
             std::fs::create_dir(place.join(name)).unwrap();
         }
+        make_repository(&place.join("work"));
         let log_file = Some(place.join("model.jsonl"));
         let model = FakeModel::start_with(&Options { port: 0, log_file, pace: Pace::QUICK });
         let model = model.unwrap();
@@ -67,6 +68,11 @@ impl Stage {
                     prepare_home(home, &place.join("home"), &model.base_url()).unwrap();
                 let path = installed.put(agent.name, place.join("bin"));
                 environment.push(("PATH".to_owned(), path));
+                let temporary = place.join("temporary").to_string_lossy().into_owned();
+                environment.push(("TMPDIR".to_owned(), temporary));
+                if home == homes::Agent::Codex {
+                    keep_in_workspace(&place.join("home/.codex/config.toml"));
+                }
                 environment
             }
             None => vec![home_alone(&place)],
@@ -232,6 +238,23 @@ pub(crate) fn words(value: &Value) -> &str {
 
 fn home_alone(place: &Path) -> (String, String) {
     ("HOME".to_owned(), place.join("home").to_string_lossy().into_owned())
+}
+
+/// Agents look upwards for the project that a folder belongs to, and write what is allowed for
+/// always there. It is to end here, whatever lies in the folders above.
+fn make_repository(work: &Path) {
+    let git = work.join(".git");
+    for name in ["objects", "refs"] {
+        std::fs::create_dir_all(git.join(name)).unwrap();
+    }
+    std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+}
+
+/// Codex lets commands write to the system's temporary folder, and leaves traces there.
+fn keep_in_workspace(config: &Path) {
+    let mut file = File::options().append(true).open(config).unwrap();
+    let table = "\n[sandbox_workspace_write]\nexclude_slash_tmp = true\n";
+    file.write_all(table.as_bytes()).unwrap();
 }
 
 fn start_relay(place: &Path) -> (Child, Value) {

@@ -76,6 +76,7 @@ pub(crate) async fn always_allow(agent: &'static Agent) -> Verdict {
     stage.done(&again, "completed").await;
     let asked = stage.client.since(again.mark).iter().any(is_prompt);
     assert!(!asked, "it asked again");
+    assert!(!above_has_rule("first-dir"), "the rule was written outside of the stage");
     assert!(made.is_dir(), "the second one did not run");
     Verdict::Works
 }
@@ -96,6 +97,12 @@ pub(crate) async fn edited_input(agent: &'static Agent) -> Verdict {
     let exists = |name: &str| Path::new(&stage.work()).join(name).is_dir();
     assert!(exists("edited-dir") && !exists("meant-dir"));
     Verdict::Works
+}
+
+/// Whether an agent took the folder above all stages for its project.
+fn above_has_rule(words: &str) -> bool {
+    let rules = std::env::temp_dir().join(".claude/settings.local.json");
+    std::fs::read_to_string(rules).is_ok_and(|text| text.contains(words))
 }
 
 pub(crate) fn is_prompt(frame: &Value) -> bool {
