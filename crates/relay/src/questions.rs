@@ -2,8 +2,6 @@
 //!
 //! Not here: who waits for the answer (`gate`), what is said of it (`wire`).
 
-use std::time::Duration;
-
 use domain::{MachineLabel, Principal, Refusal, Sequence, SessionId, ToolCallId};
 use tokio::sync::oneshot;
 use wire::native::frames::{ResumableListRequest, ResumableSessions, ToolOutput};
@@ -12,8 +10,6 @@ use wire::native::{Answer, Denied, Question, known};
 use crate::Relay;
 use crate::routes::Errand;
 
-/// How long a machine may take to look through its agents' conversations.
-const MACHINE_ANSWERS_WITHIN: Duration = Duration::from_secs(15);
 /// Events that are read at once when an output is looked for.
 const LOOKED_THROUGH_AT_ONCE: usize = 2_048;
 
@@ -58,7 +54,7 @@ impl Relay {
         let route = self.routes().to(&via.connection).ok_or_else(away)?;
         let (reply, answer) = oneshot::channel();
         route.send(Errand::Ask(asked.list.clone(), reply));
-        match tokio::time::timeout(MACHINE_ANSWERS_WITHIN, answer).await {
+        match tokio::time::timeout(self.machine_answers_within(), answer).await {
             Ok(Ok(Ok(page))) => Ok(ResumableSessions { machine_label, page }),
             Ok(Ok(Err(failure))) => Err(Denied::Code(failure.code, failure.message)),
             Ok(Err(_)) => Err(away()),

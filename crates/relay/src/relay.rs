@@ -45,6 +45,8 @@ struct Inner {
     ports: Ports,
     owners: Mutex<BTreeMap<SessionId, mpsc::Sender<Input>>>,
     fleet: mpsc::Sender<fleet_owner::Input>,
+    /// How long a machine may take to answer a question.
+    machine_answers_within: Duration,
 }
 
 impl Relay {
@@ -80,7 +82,10 @@ impl Relay {
         let tasks = ports.tasks.clone();
         let shared = owner::Shared { books, hub, directory, routes, clock, metrics, policy, tasks };
         let (owners, fleet) = (Mutex::default(), fleet.spawn(&ports.tasks));
-        let relay = Self(Arc::new(Inner { shared, ports, owners, fleet }));
+        // Looking is at most half the work of a launch.
+        let machine_answers_within = Duration::from_millis(policies.fleet.launch_timeout_ms / 2);
+        let inner = Inner { shared, ports, owners, fleet, machine_answers_within };
+        let relay = Self(Arc::new(inner));
         let _ = relay.fleet(fleet::Command::Restarted).await;
         for session in reached {
             let down = Change::Down { connection: None, reason: DownReason::ProxyDisconnected };
@@ -228,6 +233,10 @@ impl Relay {
     /// Every session, as lists show it.
     pub fn listings(&self) -> Vec<Listing> {
         self.0.shared.directory.all()
+    }
+
+    pub(crate) fn machine_answers_within(&self) -> Duration {
+        self.0.machine_answers_within
     }
 
     /// The directory.

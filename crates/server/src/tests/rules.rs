@@ -229,7 +229,7 @@ fn code(frame: &Value) -> String {
 const ANSWERS: [&str; 4] =
     ["connection_error", "agent_control_result", "message_failed", "session_launch_failed"];
 /// Codes that only machines give.
-const OF_MACHINES: [&str; 11] = [
+const OF_MACHINES: [&str; 13] = [
     "send_rejected",
     "send_injection_failed",
     "selector_failure",
@@ -241,6 +241,8 @@ const OF_MACHINES: [&str; 11] = [
     "agent_not_open",
     "launch_not_supported",
     "path_not_allowed",
+    "conversation_unknown",
+    "too_many_agents",
 ];
 
 fn launch(id: &str) -> Value {
@@ -294,6 +296,8 @@ async fn codes_of_commands(client: &mut Peer) -> BTreeSet<String> {
         (answer("p1", "maybe"), "invalid_choice"),
         (control("queue_discard", json!({"client_message_id": "m9"})), "message_not_queued"),
         (launch("l2"), "launch_timeout"),
+        (control("tool_output_request", json!({"tool_call_id": "t0"})), "tool_output_unknown"),
+        (control("resumable_list", json!({})), "machine_silent"),
     ] {
         assert_eq!(asked(client, frame.clone()).await, expected, "{frame}");
         seen.insert(expected.to_owned());
@@ -335,7 +339,7 @@ async fn every_code_of_the_table_occurs_when_it_says() {
     let mut seen = codes_at_the_door(&whole).await;
     let mut client = whole.open("/ws", Some(&whole.operator)).await;
     let mut greeting = hello();
-    greeting["features"] = json!(["queue"]);
+    greeting["features"] = json!(["queue", "resume", "tool_output"]);
     client.say(greeting).await;
     client.hear("session_snapshot").await;
     assert_eq!(asked(&mut client, launch("l1")).await, "no_proxy_connected");

@@ -82,6 +82,7 @@ impl Whole {
             .say(json!({
                 "type": "connection_hello", "protocol_version": 1, "peer_role": "proxy",
                 "client_name": "agent-proxy", "machine_label": "attic",
+                "features": ["resume"],
             }))
             .await;
         proxy.hear("connection_ack").await;
