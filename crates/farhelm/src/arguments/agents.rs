@@ -11,7 +11,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Hosting {
     /// An agent of your own, or a change to a known one, as JSON with name, command, args and env
-    /// (in the file: tables [[agents]]); repeatable
+    /// (in the file: tables named agents); repeatable
     #[arg(long, value_name = "JSON", value_parser = agent)]
     pub(crate) agents: Vec<AgentSetting>,
     /// A folder to offer to whoever starts a session; repeatable
