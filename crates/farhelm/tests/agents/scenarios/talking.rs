@@ -1,10 +1,13 @@
 //! Words, and words while the agent works.
 
+use std::path::Path;
+use std::time::{Duration, Instant};
+
 use serde_json::Value;
 
 use super::waiter::Waiter;
 use crate::agent::Agent;
-use crate::client::Mark;
+use crate::client::{Mark, PATIENCE};
 use crate::results::Verdict;
 use crate::stage::{Stage, words};
 
@@ -64,7 +67,9 @@ pub(crate) async fn queue(agent: &'static Agent) -> Verdict {
 /// What is sent to steer reaches the agent in the middle of the run, while a tool is at work;
 /// where that cannot be, it follows, and the session says so.
 pub(crate) async fn steer(agent: &'static Agent) -> Verdict {
-    let mut stage = Stage::open(agent).await;
+    let lines = tempfile::tempdir().unwrap();
+    let recorded = ("FARHELM_RECORD_LINES", lines.path().to_str().unwrap());
+    let mut stage = Stage::open_with(agent, &[recorded]).await;
     let token = "turn left now";
     assert_eq!(stage.can("steer"), agent.steers, "{}", stage.config());
     let waiter = Waiter::new();
@@ -79,6 +84,9 @@ pub(crate) async fn steer(agent: &'static Agent) -> Verdict {
     };
     let second = stage.send_as(token, Some("steer")).await;
     if agent.home.is_some() && waiter.runs() {
+        if agent.steers {
+            has_taken(lines.path(), token).await;
+        }
         waiter.end();
     }
     let delivered = stage.delivered(&second).await;
@@ -99,6 +107,25 @@ pub(crate) async fn steer(agent: &'static Agent) -> Verdict {
         Verdict::Works
     } else {
         Verdict::Cannot("it takes no words during a run; they follow after it")
+    }
+}
+
+/// The agent was told this and said something since: while its tool waits it has nothing else to
+/// say.
+async fn has_taken(lines: &Path, token: &str) {
+    let has = || {
+        let files = std::fs::read_dir(lines).unwrap().flatten();
+        let texts = files.map(|file| std::fs::read_to_string(file.path()).unwrap_or_default());
+        texts.into_iter().any(|text| {
+            let mut after =
+                text.lines().skip_while(|it| !(it.starts_with(">>") && it.contains(token)));
+            after.any(|line| line.starts_with("<<"))
+        })
+    };
+    let begun = Instant::now();
+    while !has() {
+        assert!(begun.elapsed() < PATIENCE, "the agent never took what steers it");
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

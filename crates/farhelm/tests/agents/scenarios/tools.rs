@@ -58,7 +58,10 @@ pub(crate) async fn tool_denied(agent: &'static Agent) -> Verdict {
 /// After an answer for always, the like is not asked again.
 pub(crate) async fn always_allow(agent: &'static Agent) -> Verdict {
     let mut stage = Stage::open(agent).await;
-    let sent = stage.send(&format!("{}mkdir first-dir", agent.asking)).await;
+    // A rule that an earlier run left behind must not be taken for this one's.
+    let name = format!("first-dir-{}", std::process::id());
+    let command = format!("{}mkdir {name}", agent.asking);
+    let sent = stage.send(&command).await;
     let prompt = stage.prompt(sent.mark).await;
     let offers = |effect: &str| {
         prompt["choices"].as_array().unwrap().iter().any(|choice| choice["effect"] == effect)
@@ -69,14 +72,14 @@ pub(crate) async fn always_allow(agent: &'static Agent) -> Verdict {
     }
     stage.answer(&prompt, "allow_always", &json!({})).await;
     stage.done(&sent, "completed").await;
-    let made = stage.work().join("first-dir");
+    let made = stage.work().join(&name);
     std::fs::remove_dir(&made).unwrap();
 
-    let again = stage.send(&format!("{}mkdir first-dir", agent.asking)).await;
+    let again = stage.send(&command).await;
     stage.done(&again, "completed").await;
     let asked = stage.client.since(again.mark).iter().any(is_prompt);
     assert!(!asked, "it asked again");
-    assert!(!above_has_rule("first-dir"), "the rule was written outside of the stage");
+    assert!(!above_has_rule(&name), "the rule was written outside of the stage");
     assert!(made.is_dir(), "the second one did not run");
     Verdict::Works
 }
