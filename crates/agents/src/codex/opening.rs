@@ -23,6 +23,8 @@ const OPENING_MS_MAX: u64 = 25_000;
 const MODELS_MAX: u32 = 100;
 /// How Codex says that it has no record of a thread.
 const NO_RECORD: &str = "no rollout found";
+/// How it speaks of a record that it had begun when it was killed.
+const EMPTY_RECORD: [&str; 2] = ["rollout", "is empty"];
 
 /// How far a start is.
 #[derive(Debug)]
@@ -197,7 +199,8 @@ impl Codex {
 
     fn not_opened(&mut self, error: &RpcError, now: Timestamp) {
         let Phase::Starting(opening) = &mut self.phase else { return };
-        let has_no_record = error.message.contains(NO_RECORD);
+        let has_no_record = error.message.contains(NO_RECORD)
+            || EMPTY_RECORD.iter().all(|words| error.message.contains(words));
         // Codex writes nothing down before the first message, and that one it may lose when it is
         // killed: the thread is begun again.
         if opening.thread == Which::Own && has_no_record {

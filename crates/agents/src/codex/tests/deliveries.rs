@@ -74,6 +74,18 @@ fn a_message_that_codex_took_and_did_not_show_before_it_died_is_looked_up() {
 }
 
 #[test]
+fn a_record_that_codex_had_only_begun_is_none() {
+    let mut bench = Bench::ready();
+    bench.deliver("m1", "hello", None);
+    bench.answer("turn/start", json!({ "turn": { "id": TURN } }));
+    bench.told();
+    bench.die();
+    bench.greet();
+    bench.refuse("thread/resume", -32_603, "failed to read thread: rollout at /r.jsonl is empty");
+    assert!(bench.asked("thread/start").is_some(), "a new one is begun");
+}
+
+#[test]
 fn a_message_that_codex_refuses_failed_and_the_next_one_goes() {
     let mut bench = Bench::ready();
     bench.deliver("m1", "hello", None);
