@@ -12,6 +12,8 @@
 pub mod control;
 mod machine;
 mod remote;
+mod speaker;
 
 pub use machine::{Event, Happening, Machine, Settings, control};
 pub use remote::{Dial, DialFault, Heard, Remote, Socket};
+pub use speaker::{Seen, Speaker};

@@ -21,8 +21,8 @@ use relay::ports::{self, Clock, Door, Ids, NewFile, Uploads};
 use relay::routes::Kick;
 use relay::{EventPage, Relay};
 use tokio::io::AsyncReadExt as _;
-use wire::control;
 use wire::native::{self, Denied, Form, Limits, ProxyLimits, Throttle as _};
+use wire::{blob, control, pi, webchannel};
 
 use crate::auth::{self, Auth, NoRandomness, PairRefused};
 use crate::inside::{Entrance, Figures, Inside, Opening, Work};
@@ -41,6 +41,15 @@ pub struct Behind {
     throttles: Throttles,
     limits: Limits,
     auth: Auth,
+}
+
+/// The dialects that look at one session at a time.
+#[derive(Debug, Clone, Copy)]
+enum Dialect {
+    Blob,
+    Pi,
+    Control,
+    Webchannel,
 }
 
 /// Who opened a socket, and how.
@@ -62,7 +71,10 @@ impl Behind {
         match entrance {
             Entrance::Native => self.client(socket, principal, None).await,
             Entrance::Proxy => self.proxy(socket, principal, None).await,
-            Entrance::Control => self.visit(socket, visit, None).await,
+            Entrance::Blob => self.visit(Dialect::Blob, socket, visit, None).await,
+            Entrance::Pi => self.visit(Dialect::Pi, socket, visit, None).await,
+            Entrance::Control => self.visit(Dialect::Control, socket, visit, None).await,
+            Entrance::Webchannel => self.visit(Dialect::Webchannel, socket, visit, None).await,
             Entrance::Any => {
                 let hello_within = Duration::from_millis(self.limits.hello_timeout_ms);
                 let first = tokio::time::timeout(hello_within, socket.receive()).await;
@@ -71,7 +83,18 @@ impl Behind {
                         let text = std::str::from_utf8(&first).unwrap_or_default();
                         let first = Some(first.clone());
                         return match wire::sniff(text) {
-                            wire::Opening::Control => self.visit(socket, visit, first).await,
+                            wire::Opening::Blob => {
+                                self.visit(Dialect::Blob, socket, visit, first).await;
+                            }
+                            wire::Opening::Pi => {
+                                self.visit(Dialect::Pi, socket, visit, first).await;
+                            }
+                            wire::Opening::Control => {
+                                self.visit(Dialect::Control, socket, visit, first).await;
+                            }
+                            wire::Opening::Webchannel => {
+                                self.visit(Dialect::Webchannel, socket, visit, first).await;
+                            }
                             wire::Opening::NativeProxy => {
                                 self.proxy(socket, principal, first).await;
                             }
@@ -103,7 +126,7 @@ impl Behind {
     }
 
     /// A client in a dialect that looks at one session at a time.
-    async fn visit(self, socket: Socket, visit: Visit, first: Option<Bytes>) {
+    async fn visit(self, dialect: Dialect, socket: Socket, visit: Visit, first: Option<Bytes>) {
         let Visit { principal, query, address } = visit;
         if principal.as_ref().is_some_and(|who| who.role == Role::Proxy) {
             let reason = "this token is a machine's, not a person's";
@@ -113,8 +136,25 @@ impl Behind {
         let door = Arc::new(Lobby { auth, address });
         let (connection, now) = (relay.ports().ids.connection(), relay.ports().clock.now());
         let gate = VisitorGate { relay, throttles, door, kick: Arc::new(Kick::default()) };
-        let visitor = control::Connection::new(connection, principal, &query, limits, now);
-        Box::pin(gate::serve_visitor(gate, visitor, socket, first)).await;
+        match dialect {
+            Dialect::Blob => {
+                let visitor = blob::Connection::new(connection, principal, &query, limits, now);
+                Box::pin(gate::serve_visitor(gate, visitor, socket, first)).await;
+            }
+            Dialect::Pi => {
+                let visitor = pi::Connection::new(connection, principal, &query, limits, now);
+                Box::pin(gate::serve_visitor(gate, visitor, socket, first)).await;
+            }
+            Dialect::Control => {
+                let visitor = control::Connection::new(connection, principal, &query, limits, now);
+                Box::pin(gate::serve_visitor(gate, visitor, socket, first)).await;
+            }
+            Dialect::Webchannel => {
+                let visitor =
+                    webchannel::Connection::new(connection, principal, &query, limits, now);
+                Box::pin(gate::serve_visitor(gate, visitor, socket, first)).await;
+            }
+        }
     }
 
     async fn proxy(self, socket: Socket, principal: Option<Principal>, first: Option<Bytes>) {

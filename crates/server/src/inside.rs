@@ -77,19 +77,25 @@ pub enum Entrance {
     Native,
     /// `/ws/proxy`.
     Proxy,
+    /// `/ws/blob`.
+    Blob,
+    /// `/ws/pi`.
+    Pi,
     /// `/ws/control`.
     Control,
+    /// `/ws/webchannel`.
+    Webchannel,
 }
 
 impl Entrance {
     /// Whether nobody gets in here without a credential.
     pub(crate) fn needs_credential(self) -> bool {
-        matches!(self, Self::Proxy | Self::Control)
+        matches!(self, Self::Proxy | Self::Pi | Self::Control)
     }
 
     /// Whether frames may carry pictures.
     pub(crate) fn takes_pictures(self) -> bool {
-        matches!(self, Self::Control)
+        matches!(self, Self::Pi | Self::Control)
     }
 }
 

@@ -24,7 +24,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 
-pub(crate) use upgrade::{any, control, native, proxy};
+pub(crate) use upgrade::{any, blob, control, native, pi, proxy, webchannel};
 
 use crate::auth::Leash;
 use crate::house::{self, Guest};

@@ -3,6 +3,7 @@
 //! Not here: what the frame leads to; its dialect reads it again.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// What a first frame opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,8 +12,14 @@ pub enum Opening {
     NativeClient,
     /// A native proxy.
     NativeProxy,
+    /// An Agent Blob client: [`crate::blob::Connection`].
+    Blob,
+    /// A client of pi's web frontend: [`crate::pi::Connection`].
+    Pi,
     /// A client of Claude Code's remote control: [`crate::control::Connection`].
     Control,
+    /// A webchannel client: [`crate::webchannel::Connection`].
+    Webchannel,
     /// No dialect that is known here. The native one answers it: it says what is wrong.
     Unknown,
 }
@@ -25,12 +32,33 @@ pub fn sniff(first_text: &str) -> Opening {
         kind: String,
         #[serde(default)]
         peer_role: Option<String>,
+        #[serde(default)]
+        method: Option<IgnoredAny>,
     }
     let Ok(first) = serde_json::from_str::<First>(first_text) else { return Opening::Unknown };
     match (first.kind.as_str(), first.peer_role.as_deref()) {
         ("connection_hello", Some("proxy")) => Opening::NativeProxy,
         ("connection_hello", _) => Opening::NativeClient,
+        ("req", _) if first.method.is_some() => Opening::Blob,
         ("control_request" | "control_response" | "user" | "keep_alive", _) => Opening::Control,
+        ("pairing_request" | "user_message" | "approval_response", _) => Opening::Webchannel,
+        (
+            "prompt"
+            | "steer"
+            | "follow_up"
+            | "abort"
+            | "clear_queue"
+            | "get_state"
+            | "get_messages"
+            | "list_sessions"
+            | "switch_session"
+            | "new_session"
+            | "get_context_usage"
+            | "get_commands"
+            | "get_available_models"
+            | "get_session_stats",
+            _,
+        ) => Opening::Pi,
         _ => Opening::Unknown,
     }
 }
@@ -57,9 +85,10 @@ mod tests {
     #[test]
     fn the_first_frame_tells_the_dialect() {
         let cases = [
+            (r#"{"type":"req","id":"1","method":"connect","params":{}}"#, Opening::Blob),
+            (r#"{"id":"1","type":"get_state"}"#, Opening::Pi),
             (r#"{"type":"control_request","request_id":"1","request":{}}"#, Opening::Control),
-            (r#"{"type":"user","message":{"role":"user","content":"hi"}}"#, Opening::Control),
-            (r#"{"type":"req","id":"1","method":"connect"}"#, Opening::Unknown),
+            (r#"{"type":"pairing_request","code":"123456"}"#, Opening::Webchannel),
         ];
         for (text, opening) in cases {
             assert_eq!(sniff(text), opening, "{text}");

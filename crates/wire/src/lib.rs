@@ -5,10 +5,13 @@
 //!
 //! Not here: sockets (`server`), what a command leads to (`domain`), who carries it out (`relay`).
 
+pub mod blob;
 pub mod control;
 pub mod dialect;
 pub mod native;
+pub mod pi;
 pub mod port;
 pub mod visitor;
+pub mod webchannel;
 
 pub use dialect::{Opening, sniff};

@@ -20,13 +20,17 @@ use crate::port::{Denied, Listing, PageOf, Throttle};
 /// The dialects that keep their encodings with an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Slot {
+    /// Agent Blob.
+    Blob,
+    /// pi's web frontend.
+    Pi,
     /// Claude Code's remote control.
     Control,
     /// The same with partial messages.
     ControlPartial,
 }
 
-const SLOTS: usize = 2;
+const SLOTS: usize = 4;
 
 /// An event's encodings, each made once by whoever needs it first. Nothing is kept for a dialect
 /// that nobody speaks.
@@ -41,8 +45,10 @@ impl Encoded {
     pub fn frames(&self, slot: Slot, encode: impl FnOnce() -> Vec<Bytes>) -> &[Bytes] {
         let slots = self.0.get_or_init(Box::default);
         let place = match slot {
-            Slot::Control => 0,
-            Slot::ControlPartial => 1,
+            Slot::Blob => 0,
+            Slot::Pi => 1,
+            Slot::Control => 2,
+            Slot::ControlPartial => 3,
         };
         slots[place].get_or_init(|| encode().into())
     }
@@ -206,13 +212,13 @@ mod tests {
         let encoded = Encoded::default();
         let mut times = 0;
         for _ in 0..3 {
-            let frames = encoded.frames(Slot::Control, || {
+            let frames = encoded.frames(Slot::Pi, || {
                 times += 1;
                 vec![Bytes::from_static(b"{}")]
             });
             assert_eq!(frames, [Bytes::from_static(b"{}")]);
         }
-        assert_eq!(encoded.frames(Slot::ControlPartial, Vec::new), [] as [Bytes; 0]);
+        assert_eq!(encoded.frames(Slot::Blob, Vec::new), [] as [Bytes; 0]);
         assert_eq!(times, 1);
     }
 }

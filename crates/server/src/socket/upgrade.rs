@@ -59,6 +59,24 @@ pub(crate) async fn proxy(
     answer(open(Entrance::Proxy, (state, visitor), request))
 }
 
+/// `/ws/blob`
+pub(crate) async fn blob(
+    state: State<House>,
+    visitor: Extension<Visitor>,
+    request: Request,
+) -> Response {
+    answer(open(Entrance::Blob, (state, visitor), request))
+}
+
+/// `/ws/pi`
+pub(crate) async fn pi(
+    state: State<House>,
+    visitor: Extension<Visitor>,
+    request: Request,
+) -> Response {
+    answer(open(Entrance::Pi, (state, visitor), request))
+}
+
 /// `/ws/control`
 pub(crate) async fn control(
     state: State<House>,
@@ -66,6 +84,15 @@ pub(crate) async fn control(
     request: Request,
 ) -> Response {
     answer(open(Entrance::Control, (state, visitor), request))
+}
+
+/// `/ws/webchannel`
+pub(crate) async fn webchannel(
+    state: State<House>,
+    visitor: Extension<Visitor>,
+    request: Request,
+) -> Response {
+    answer(open(Entrance::Webchannel, (state, visitor), request))
 }
 
 fn answer(opened: Result<Response, Problem>) -> Response {
