@@ -180,6 +180,10 @@ impl Fleet {
                 if !principal.may_steer() {
                     return Err(Refusal::Unauthorized);
                 }
+                // An argument can switch off every question that the agent would ask.
+                if !wish.arguments.is_empty() && !principal.may_own() {
+                    return Err(Refusal::OwnerOnly);
+                }
                 self.launches.check_repeat(&wish.request, &principal.key())?;
                 let label = self.machines.choose(wish).ok_or(Refusal::NoProxyConnected)?;
                 let via = self.machines.via(&label).ok_or(Refusal::NoProxyConnected)?;

@@ -13,6 +13,9 @@ pub enum Refusal {
     /// The principal's role does not allow it.
     #[error("this credential may watch, not steer")]
     Unauthorized,
+    /// The principal steers, but this is the owner's.
+    #[error("only the owner's credential may do that")]
+    OwnerOnly,
     /// Nobody ever heard of that session.
     #[error("no session has this id")]
     SessionUnknown,

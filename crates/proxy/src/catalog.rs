@@ -121,10 +121,13 @@ impl Catalog {
                 fork: earlier.fork,
             });
             let entry = catalog.entries.get(&opened.agent);
+            let mut launcher = entry.map(|entry| entry.launcher.clone()).unwrap_or_default();
+            // Before the driver's own, which win where both say the same thing.
+            launcher.args.extend(opened.arguments.iter().cloned());
             let setup = Setup {
                 session: session.clone(),
                 notes,
-                launcher: entry.map(|entry| entry.launcher.clone()).unwrap_or_default(),
+                launcher,
                 workspace: real(workspace.unwrap_or_else(|| "/".to_owned()).into()),
                 model: opened.model.clone(),
                 mode: opened.mode.clone(),

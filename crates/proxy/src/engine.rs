@@ -233,6 +233,7 @@ impl Engine {
             mode: None,
             earlier: None,
             worktree: None,
+            arguments: vec![],
             launch: None,
         };
         let session = self.new_session();

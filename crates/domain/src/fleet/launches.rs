@@ -44,6 +44,8 @@ pub struct LaunchWish {
     pub has_worktree: bool,
     /// The agent's earlier conversation that it goes on with.
     pub earlier: Option<Earlier>,
+    /// For the agent's program, besides its driver's own. Only an owner gives any.
+    pub arguments: Vec<String>,
 }
 
 /// An earlier conversation of an agent's own.
@@ -79,6 +81,9 @@ pub struct Launch {
     /// The agent's earlier conversation that it goes on with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Earlier>,
+    /// For the agent's program, besides its driver's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
     /// The machine it went to.
     pub machine: MachineLabel,
     /// The connection it went through.
@@ -183,6 +188,7 @@ impl Launches {
             permission_mode: wish.permission_mode,
             has_worktree: wish.has_worktree,
             earlier: wish.earlier,
+            arguments: wish.arguments,
             machine,
             via: via.clone(),
             launched_at: now,

@@ -119,6 +119,7 @@ fn wish(request: &str) -> LaunchWish {
         permission_mode: None,
         has_worktree: false,
         earlier: None,
+        arguments: vec![],
     }
 }
 

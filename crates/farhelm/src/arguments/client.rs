@@ -182,7 +182,7 @@ pub(crate) struct Attach {
 /// Start an agent in this folder, in this terminal and on every other client
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  farhelm run claude\n  farhelm run codex --workspace \
-                        ~/src/project --model gpt-5\n\nThe agent runs under the proxy: leaving \
+                        ~/src/project --model gpt-5\n  farhelm run claude -- --add-dir ../lib\n\nThe agent runs under the proxy: leaving \
                         this terminal does not end it, and a phone sees the same session.")]
 pub(crate) struct Run {
     /// Which agent
@@ -201,6 +201,9 @@ pub(crate) struct Run {
     pub(crate) machine: Option<String>,
     #[command(flatten)]
     pub(crate) reach: Reach,
+    /// For the agent's own program, after --; needs the owner's credential
+    #[arg(last = true, value_name = "ARGS")]
+    pub(crate) arguments: Vec<String>,
 }
 
 /// A session on standard input and output, as Claude Code would be

@@ -57,6 +57,9 @@ pub(super) async fn run(run: Run) -> Result<ExitCode, Problem> {
     if let Some(machine) = &run.machine {
         frame["machine_label"] = json!(machine);
     }
+    if !run.arguments.is_empty() {
+        frame["arguments"] = json!(run.arguments);
+    }
     let finder = Finder::new(&run.reach)?;
     output::aside(format_args!("starting {} in {} …", run.agent, workspace.display()));
     let told = launched(&finder, &request, &frame).await?;

@@ -125,3 +125,26 @@ fn the_doctor_shows_agents_and_guards() {
     assert!(claude.unwrap()["advice"].as_str().unwrap().contains("npm install"), "{told}");
     assert!(words("guards")[0].contains("at most 3 agents"), "{told}");
 }
+
+// spec: native/launch_session.8
+#[test]
+fn an_owner_runs_an_agent_with_arguments_of_its_own_and_nobody_else_does() {
+    let place = Place::new();
+    let told = place.path("arguments");
+    install(&place, "claude", &format!("printf '%s\\n' \"$@\" > '{}'; exit 3", told.display()));
+    let _up = place.up(&["--no-demo"]);
+    let folder = place.path("").display().to_string();
+    let run = ["run", "claude", "--workspace", &folder, "--", "--add-dir", "a b"];
+    refused(&place, &run);
+    let written = std::fs::read_to_string(&told).unwrap();
+    assert!(written.starts_with("--add-dir\na b\n-p\n"), "{written}");
+
+    let operator = place.json(&["token", "create", "--role", "operator", "--name", "o", "--json"]);
+    std::fs::remove_file(&told).unwrap();
+    let mut words = run.to_vec();
+    let token = operator["token"].as_str().unwrap();
+    words.splice(2..2, ["--token", token]);
+    let said = refused(&place, &words);
+    assert!(said.contains("unauthorized") && said.contains("owner"), "{said}");
+    assert!(!told.exists());
+}

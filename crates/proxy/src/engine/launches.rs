@@ -74,6 +74,7 @@ impl Engine {
             mode: launch.permission_mode,
             earlier: prepared.earlier,
             worktree: prepared.worktree,
+            arguments: launch.arguments,
             launch: Some(launch.request),
         };
         let starting = Starting { opened: opened.clone(), until, held: vec![] };
@@ -190,6 +191,10 @@ impl Engine {
         }
         if launch.agent.as_str() != agents::demo::AGENT {
             return None;
+        }
+        if !launch.arguments.is_empty() {
+            let words = "The demo agent is no program: it takes no arguments";
+            return Some(Failure::new("launch_not_supported", words));
         }
         if launch.has_worktree || launch.earlier.is_some() {
             let words = "The demo agent keeps no conversations and works in no folder";

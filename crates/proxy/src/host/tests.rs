@@ -727,6 +727,7 @@ fn an_attempt_whose_fate_nobody_knows_is_told_so() {
         mode: None,
         earlier: None,
         worktree: None,
+        arguments: vec![],
         launch: Some("l".into()),
     };
     for record in [

@@ -54,6 +54,9 @@ pub struct Opened {
     /// The working tree that was made for it, to be removed with it if nothing is in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<String>,
+    /// For its program, besides its driver's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
     /// The launch that it answers; `None` for the session that is there from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<RequestId>,

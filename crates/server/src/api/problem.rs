@@ -212,7 +212,10 @@ pub(crate) fn sent_before(told: &Told) -> Result<&'static str, Problem> {
 
 fn code(refusal: &Refusal) -> (StatusCode, &'static str) {
     match refusal {
-        Refusal::Unauthorized | Refusal::NotThisProxy | Refusal::OtherMachine => {
+        Refusal::Unauthorized
+        | Refusal::OwnerOnly
+        | Refusal::NotThisProxy
+        | Refusal::OtherMachine => {
             (StatusCode::FORBIDDEN, "unauthorized")
         }
         Refusal::SessionUnknown => (StatusCode::NOT_FOUND, "session_unknown"),

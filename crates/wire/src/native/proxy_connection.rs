@@ -234,6 +234,7 @@ impl ProxyConnection {
             Refusal::Unauthorized => "unauthorized",
             // Answers to people; no report leads to them.
             Refusal::NoProxyConnected
+            | Refusal::OwnerOnly
             | Refusal::PromptNotOpen(_)
             | Refusal::NoSuchChoice { .. }
             | Refusal::QueueFull { .. }

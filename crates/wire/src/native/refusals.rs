@@ -5,7 +5,10 @@ use domain::Refusal;
 /// `None` where the refusal is no error but the answer to a repeat.
 pub(crate) fn code(refusal: &Refusal) -> Option<&'static str> {
     Some(match refusal {
-        Refusal::Unauthorized | Refusal::NotThisProxy | Refusal::OtherMachine => "unauthorized",
+        Refusal::Unauthorized
+        | Refusal::OwnerOnly
+        | Refusal::NotThisProxy
+        | Refusal::OtherMachine => "unauthorized",
         Refusal::SessionUnknown => "session_unknown",
         Refusal::SessionClosed => "session_not_connected",
         Refusal::NoProxyConnected => "no_proxy_connected",

@@ -25,6 +25,17 @@ fn a_launch_is_recorded_with_its_wish_and_owed_to_its_machine() {
     assert_eq!(owed[0].window_title.as_deref(), Some("Kite"));
 }
 
+// spec: native/launch_session.8
+#[test]
+fn only_an_owner_gives_an_agent_arguments() {
+    let mut story = Story::with_attic();
+    let arguments = vec!["--verbose".to_owned()];
+    let wish = LaunchWish { arguments: arguments.clone(), ..wish("l1") };
+    assert_eq!(story.launch(&ada(), wish.clone()), Err(Refusal::OwnerOnly));
+    assert_eq!(story.launch(&bob(), wish).unwrap(), ["launch l1 on attic"]);
+    assert_eq!(story.fleet.owed(&via("socket-1", Some("j")))[0].arguments, arguments);
+}
+
 // spec: native/session_launch_ack.1
 #[test]
 fn an_ack_settles_the_launch_and_gives_the_session_to_its_machine() {

@@ -64,6 +64,7 @@ impl ClientConnection {
             }
             ClientFrame::LaunchSession(launch) => {
                 let request = request(envelope)?;
+                launch.check_arguments()?;
                 Ok(self.launch(launch.into_model(request), now))
             }
             ClientFrame::ResumeSession(resume) => {

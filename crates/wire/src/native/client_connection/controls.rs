@@ -104,7 +104,10 @@ impl ClientConnection {
             Refusal::RequestRepeated(Some(Outcome { failure, at, .. })) => {
                 Self::result(session, request, waiting, failure.as_ref(), *at)
             }
-            Refusal::Unauthorized | Refusal::RequestInUse(_) | Refusal::TooManyRequests { .. } => {
+            Refusal::Unauthorized
+            | Refusal::OwnerOnly
+            | Refusal::RequestInUse(_)
+            | Refusal::TooManyRequests { .. } => {
                 Some(Self::control_error(session, request, waiting, failure, now))
             }
             Refusal::RequestRepeated(None)

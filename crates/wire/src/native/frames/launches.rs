@@ -30,9 +30,28 @@ pub struct LaunchSession {
     /// Extension: whether it gets a git working tree of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<bool>,
+    /// Extension: for the agent's program.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
 }
 
+/// Arguments of a launch, and their bytes together.
+const ARGUMENTS_MAX: usize = 64;
+const ARGUMENTS_BYTES_MAX: usize = 16 * 1024;
+
 impl LaunchSession {
+    /// Arguments stay in the ledger: more than anybody could mean are refused.
+    pub fn check_arguments(&self) -> Result<(), String> {
+        let bytes: usize = self.arguments.iter().map(String::len).sum();
+        if self.arguments.len() > ARGUMENTS_MAX || bytes > ARGUMENTS_BYTES_MAX {
+            return Err(format!(
+                "launch_session takes at most {ARGUMENTS_MAX} arguments of {ARGUMENTS_BYTES_MAX} \
+                 bytes together"
+            ));
+        }
+        Ok(())
+    }
+
     /// The wish of the domain.
     pub fn into_model(self, request: RequestId) -> LaunchWish {
         LaunchWish {
@@ -45,6 +64,7 @@ impl LaunchSession {
             permission_mode: self.permission_mode,
             has_worktree: self.worktree == Some(true),
             earlier: None,
+            arguments: self.arguments,
         }
     }
 }
@@ -89,6 +109,7 @@ impl ResumeSession {
             permission_mode: self.permission_mode,
             has_worktree: false,
             earlier: Some(Earlier { id: self.conversation_id, fork }),
+            arguments: vec![],
         }
     }
 }

@@ -66,6 +66,8 @@ pub struct LaunchOrder {
     pub has_worktree: bool,
     /// The agent's earlier conversation to go on with.
     pub earlier: Option<Earlier>,
+    /// For the agent's program, besides its driver's own.
+    pub arguments: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -143,6 +145,8 @@ struct LaunchSession {
     conversation_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fork: Option<bool>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    arguments: Vec<String>,
 }
 
 /// The type of the frame that carries a control command.
@@ -214,6 +218,7 @@ pub fn encode_launch(launch: &Launch, now: Timestamp) -> Bytes {
         worktree: launch.has_worktree.then_some(true),
         conversation_id: launch.earlier.as_ref().map(|earlier| earlier.id.clone()),
         fork: launch.earlier.as_ref().and_then(|earlier| earlier.fork.then_some(true)),
+        arguments: launch.arguments.clone(),
     };
     encode(&envelope, &body)
 }
@@ -286,6 +291,7 @@ fn read_launch(envelope: &Envelope, text: &str) -> Result<LaunchOrder, Malformed
         permission_mode: body.permission_mode,
         has_worktree: body.worktree == Some(true),
         earlier: body.conversation_id.map(|id| Earlier { id, fork: body.fork == Some(true) }),
+        arguments: body.arguments,
     })
 }
 

@@ -88,6 +88,7 @@ fn greetings_acks_and_launches_are_read_as_they_were_written() {
         permission_mode: Some("ask".to_owned()),
         has_worktree: true,
         earlier: None,
+        arguments: vec!["--fast".to_owned()],
         machine: "attic".into(),
         via: Via { connection: "c".into(), link: None },
         launched_at: NOW,
@@ -103,6 +104,7 @@ fn greetings_acks_and_launches_are_read_as_they_were_written() {
         permission_mode: Some("ask".to_owned()),
         has_worktree: true,
         earlier: None,
+        arguments: vec!["--fast".to_owned()],
     };
     assert_eq!(read(&encode_launch(&launch, NOW)), FromRelay::Launch(expected.clone()));
     let earlier = Some(Earlier { id: "thread".to_owned(), fork: true });
