@@ -244,6 +244,7 @@ impl Demo {
             available_modes: Some(MODES.map(str::to_owned).to_vec()),
             effort: None,
             available_efforts: None,
+            commands: None,
             capabilities: BTreeMap::from([
                 can("interrupt", true),
                 can("set_model", true),

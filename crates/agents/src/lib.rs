@@ -6,6 +6,7 @@ mod absent;
 pub mod acp;
 pub mod claude;
 pub mod codex;
+mod commands;
 pub mod demo;
 mod driver;
 mod files;

@@ -64,7 +64,7 @@ pub struct Pi {
     /// What pi last said of itself.
     known: Known,
     /// How many of the questions about its configuration are not answered yet.
-    reading: u8,
+    reading: usize,
     /// Those who wait for the configuration to be read.
     readers: Vec<RequestId>,
     waiting: VecDeque<Order>,

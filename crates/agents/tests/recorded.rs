@@ -175,7 +175,11 @@ fn told(report: &Report) -> Option<String> {
         }
         Report::PromptGone(_) => "question gone".to_owned(),
         Report::ControlResult { failure, .. } => format!("control {failure:?}"),
-        Report::Config(config) => format!("config {} {:?}", config.model, config.permission_mode),
+        Report::Config(config) => {
+            let names = config.commands.iter().flatten().map(|it| format!(" /{}", it.name));
+            let names: String = names.collect();
+            format!("config {} {:?}{names}", config.model, config.permission_mode)
+        }
         Report::Closed { reason, .. } => format!("closed {reason:?}"),
         Report::Resumed { .. } => "resumed".to_owned(),
     })

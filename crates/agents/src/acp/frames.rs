@@ -46,6 +46,8 @@ pub(super) struct Initialized {
 pub(super) struct Named {
     #[serde(deserialize_with = "lenient")]
     pub(super) name: String,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) description: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

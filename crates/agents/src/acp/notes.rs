@@ -33,8 +33,6 @@ enum Note {
     Delivered { id: MessageId, attempt: Sequence },
     /// An earlier conversation is in the ledger; how often it has each text of a person.
     Imported(BTreeMap<String, usize>),
-    /// The commands that were last told.
-    Commands(String),
 }
 
 /// Settings that a person asked for.
@@ -89,7 +87,6 @@ pub(super) struct Notes {
     pub(super) settings: Settings,
     pub(super) abilities: Abilities,
     pub(super) wanted: Option<Wanted>,
-    pub(super) commands: String,
     /// How many conversations there were.
     conversations: usize,
     written: BTreeMap<(MessageId, Sequence), Written>,
@@ -137,7 +134,6 @@ impl Notes {
                 }
             }
             Note::Imported(texts) => self.imported = Some(texts),
-            Note::Commands(commands) => self.commands = commands,
         }
     }
 
@@ -186,10 +182,6 @@ impl Notes {
 
     pub(super) fn note_imported(&mut self, texts: BTreeMap<String, usize>) -> String {
         self.note(Note::Imported(texts))
-    }
-
-    pub(super) fn note_commands(&mut self, commands: String) -> String {
-        self.note(Note::Commands(commands))
     }
 
     pub(super) fn is_imported(&self) -> bool {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::session::config::AgentConfig;
+use domain::session::config::{AgentConfig, SlashCommand};
 use domain::{ModelId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -75,6 +75,8 @@ pub(super) struct Settings {
     model: Option<Choice>,
     mode: Option<Choice>,
     effort: Option<Choice>,
+    /// Words after a slash, once the agent told them.
+    pub(super) commands: Option<Vec<SlashCommand>>,
 }
 
 impl Settings {
@@ -162,6 +164,7 @@ impl Settings {
             available_modes: values(Setting::Mode),
             effort: current(Setting::Effort),
             available_efforts: values(Setting::Effort),
+            commands: self.commands.clone(),
             capabilities: BTreeMap::from([
                 can("interrupt", true),
                 can("set_model", self.model.is_some()),

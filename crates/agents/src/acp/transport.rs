@@ -116,7 +116,7 @@ impl Acp {
             && let Some(replay) = starting.replay()
         {
             let is_end = if let Update::Commands(commands) = &update {
-                self.learn_commands(commands);
+                self.learn_commands(commands, now);
                 true
             } else {
                 replay.hear(update, &quirks);

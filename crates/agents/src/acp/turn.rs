@@ -14,6 +14,7 @@ use super::frames::{Chunk, Named, Opened, Prompted, Update};
 use super::questions::outcome;
 use super::{Acp, Held, Setting, observation};
 use crate::Output;
+use crate::commands::slash_commands;
 use crate::rpc::{INTERNAL_ERROR, RpcError};
 
 /// How long the agent may be silent before it is said to be.
@@ -102,7 +103,7 @@ impl Acp {
                 self.evidence();
                 self.scribe.plan(observation::plan(lines));
             }
-            Update::Commands(commands) => self.learn_commands(&commands),
+            Update::Commands(commands) => self.learn_commands(&commands, now),
             Update::Mode(mode) => self.mode_changed(&mode, now),
             Update::Options(options) => {
                 let before = self.settings.clone();
@@ -143,15 +144,11 @@ impl Acp {
     }
 
     /// Words after a slash that the agent understands, told when they are new.
-    pub(super) fn learn_commands(&mut self, commands: &[Named]) {
-        let words: Vec<_> = commands.iter().map(|command| format!("/{}", command.name)).collect();
-        let words = words.join(" ");
-        if words.is_empty() || words == self.notes.commands {
-            return;
-        }
-        let line = self.notes.note_commands(words.clone());
-        self.remember(line);
-        self.scribe.notice("commands", words);
+    pub(super) fn learn_commands(&mut self, commands: &[Named], now: Timestamp) {
+        let before = self.settings.clone();
+        let listed = commands.iter().map(|it| (it.name.as_str(), it.description.as_deref()));
+        self.settings.commands = Some(slash_commands(listed));
+        self.tell_if_changed(&before, now);
     }
 
     /// The answer to the prompt: the run is over.

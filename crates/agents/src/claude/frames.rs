@@ -79,6 +79,15 @@ pub(super) struct Introduction {
     pub(super) models: Vec<Model>,
     pub(super) account: Account,
     pub(super) current_permission_mode: Option<String>,
+    pub(super) commands: Vec<Command>,
+}
+
+/// Something the program does when a message begins with its name after a slash.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Command {
+    pub(super) name: String,
+    pub(super) description: Option<String>,
 }
 
 /// A model that can be chosen.

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use domain::session::config::AgentConfig;
+use domain::session::config::{AgentConfig, SlashCommand};
 use domain::{ModelId, Timestamp};
 
 use super::frames::{Introduction, Model};
 use super::notes::Chosen;
+use crate::commands::slash_commands;
 
 /// Modes that every session can be switched to.
 const MODES: [&str; 3] = ["default", "acceptEdits", "plan"];
@@ -24,6 +25,7 @@ pub(super) struct Settings {
     pub(super) mode: Option<String>,
     pub(super) effort: Option<String>,
     may_bypass: bool,
+    commands: Vec<SlashCommand>,
 }
 
 impl Settings {
@@ -35,6 +37,9 @@ impl Settings {
     /// The program introduced itself.
     pub(super) fn introduce(&mut self, introduction: Introduction) {
         self.models = introduction.models;
+        let named = introduction.commands.iter();
+        let named = named.map(|it| (it.name.as_str(), it.description.as_deref()));
+        self.commands = slash_commands(named);
         self.mode = introduction.current_permission_mode.or(self.mode.take());
     }
 
@@ -105,6 +110,7 @@ impl Settings {
                 can("resume", true),
             ]),
             available_efforts: Some(efforts).filter(|efforts| !efforts.is_empty()),
+            commands: Some(self.commands.clone()),
             read_at: now,
         }
     }

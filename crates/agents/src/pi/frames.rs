@@ -118,6 +118,14 @@ pub(super) struct Model {
     pub(super) input: Vec<String>,
 }
 
+/// What pi does when a message begins with its name after a slash.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Command {
+    pub(super) name: String,
+    pub(super) description: Option<String>,
+}
+
 impl Model {
     /// Without any that it may use, pi names one that there is not.
     pub(super) fn is_known(&self) -> bool {

@@ -15,11 +15,12 @@ use domain::session::status::Health;
 use domain::{ModelId, Timestamp};
 use serde_json::{Value, json};
 
-use super::frames::{Model, Response, State};
+use super::frames::{Command, Model, Response, State};
 use super::notes::{Known, Line};
 use super::stored::{self, Piece};
 use super::transport::{self, Asked};
 use super::{MODES, Pi};
+use crate::commands::slash_commands;
 use crate::{Ended, Output};
 
 /// How long pi may take to answer its first questions.
@@ -71,8 +72,9 @@ impl Pi {
 
     /// Asks how pi is configured; [`Pi::was_read`] follows.
     pub(super) fn read_config(&mut self) {
-        self.reading = 3;
-        for asked in [Asked::State, Asked::Models, Asked::Efforts] {
+        let all = [Asked::State, Asked::Models, Asked::Efforts, Asked::Commands];
+        self.reading = all.len();
+        for asked in all {
             self.ask(asked, json!({}));
         }
     }
@@ -104,6 +106,12 @@ impl Pi {
             Asked::Efforts => {
                 let levels = response.data.get("levels").cloned();
                 self.known.efforts = levels.and_then(|levels| serde_json::from_value(levels).ok());
+            }
+            Asked::Commands => {
+                let listed = response.data.get("commands").cloned().unwrap_or_default();
+                let listed: Vec<Command> = serde_json::from_value(listed).unwrap_or_default();
+                let named = listed.iter().map(|it| (it.name.as_str(), it.description.as_deref()));
+                self.known.commands = slash_commands(named);
             }
             Asked::Stats
             | Asked::Leaf
@@ -218,7 +226,8 @@ impl Pi {
 
     /// The configuration as it is known.
     pub(super) fn tell_config(&mut self, now: Timestamp) {
-        let Known { model, models, effort, efforts, takes_images, .. } = self.known.clone();
+        let Known { model, models, effort, efforts, takes_images, commands, .. } =
+            self.known.clone();
         let can = [
             ("interrupt", true),
             ("set_model", models.len() > 1),
@@ -239,6 +248,7 @@ impl Pi {
             available_modes: Some(MODES.map(str::to_owned).to_vec()),
             effort,
             available_efforts: efforts,
+            commands: Some(commands),
             capabilities: can.map(|(name, able)| (name.to_owned(), able)).into(),
             read_at: now,
         });

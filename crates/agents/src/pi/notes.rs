@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 
+use domain::session::config::SlashCommand;
 use domain::{MessageId, Sequence};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -27,6 +28,8 @@ pub(super) struct Known {
     pub(super) effort: Option<String>,
     pub(super) efforts: Option<Vec<String>>,
     pub(super) takes_images: bool,
+    #[serde(default)]
+    pub(super) commands: Vec<SlashCommand>,
 }
 
 /// Where pi's record stood before a message was written to it, and what the message was.

@@ -147,7 +147,9 @@ impl Pi {
     fn answered(&mut self, response: Response, now: Timestamp) {
         let Some(asked) = self.requests.answered(&response) else { return };
         match &asked {
-            Asked::State | Asked::Models | Asked::Efforts => self.learn(&asked, response, now),
+            Asked::State | Asked::Models | Asked::Efforts | Asked::Commands => {
+                self.learn(&asked, response, now);
+            }
             Asked::Stats => {
                 let usage = response.data.get("contextUsage");
                 let number = |name| usage.and_then(|usage| usage.get(name)).and_then(Value::as_u64);

@@ -24,6 +24,7 @@ pub(super) enum Asked {
     State,
     Models,
     Efforts,
+    Commands,
     Stats,
     /// The last entry of its record, before a message is written.
     Leaf,
@@ -44,6 +45,7 @@ impl Asked {
             Self::State | Self::IsShown | Self::IsOver(_) => "get_state",
             Self::Models => "get_available_models",
             Self::Efforts => "get_available_thinking_levels",
+            Self::Commands => "get_commands",
             Self::Stats => "get_session_stats",
             Self::Leaf => "get_entries",
             Self::Prompt => "prompt",

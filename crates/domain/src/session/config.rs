@@ -31,11 +31,24 @@ pub struct AgentConfig {
     /// Efforts it can be switched to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_efforts: Option<Vec<String>>,
+    /// Words after a slash that it understands; `None` where nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Vec<SlashCommand>>,
     /// What the proxy can do with this agent. Unknown abilities are absent.
     #[serde(default)]
     pub capabilities: BTreeMap<String, bool>,
     /// When it was read, as the proxy says.
     pub read_at: Timestamp,
+}
+
+/// Something that an agent does when a message begins with its name after a slash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlashCommand {
+    /// Without the slash.
+    pub name: String,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
 }
 
 impl AgentConfig {

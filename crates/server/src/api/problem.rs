@@ -215,9 +215,7 @@ fn code(refusal: &Refusal) -> (StatusCode, &'static str) {
         Refusal::Unauthorized
         | Refusal::OwnerOnly
         | Refusal::NotThisProxy
-        | Refusal::OtherMachine => {
-            (StatusCode::FORBIDDEN, "unauthorized")
-        }
+        | Refusal::OtherMachine => (StatusCode::FORBIDDEN, "unauthorized"),
         Refusal::SessionUnknown => (StatusCode::NOT_FOUND, "session_unknown"),
         Refusal::SessionClosed => (StatusCode::CONFLICT, "session_not_connected"),
         Refusal::NoProxyConnected => (StatusCode::CONFLICT, "no_proxy_connected"),

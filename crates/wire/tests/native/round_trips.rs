@@ -181,8 +181,12 @@ fn config() -> BoxedStrategy<config::AgentConfig> {
     let list = || prop::option::of(prop::collection::vec(text(), 0..3));
     let models = prop::option::of(prop::collection::vec(id(), 0..3));
     let abilities = prop::collection::btree_map(text(), any::<bool>(), 0..3);
-    (id(), option(), option(), models, list(), option(), list(), abilities, time())
-        .prop_map(|(model, mode, scope, models, modes, effort, efforts, capabilities, read_at)| {
+    let command = (text(), option())
+        .prop_map(|(name, description)| config::SlashCommand { name, description });
+    let told = (prop::option::of(prop::collection::vec(command, 0..3)), abilities, time());
+    (id(), option(), option(), models, list(), option(), list(), told)
+        .prop_map(|(model, mode, scope, models, modes, effort, efforts, told)| {
+            let (commands, capabilities, read_at) = told;
             config::AgentConfig {
                 model,
                 permission_mode: mode,
@@ -191,6 +195,7 @@ fn config() -> BoxedStrategy<config::AgentConfig> {
                 available_modes: modes,
                 effort,
                 available_efforts: efforts,
+                commands,
                 capabilities,
                 read_at,
             }

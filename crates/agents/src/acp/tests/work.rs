@@ -27,7 +27,12 @@ fn words_are_streamed_and_recorded_and_the_first_is_the_evidence() {
     assert_eq!(tokens, Some(12));
     let passing = bench.told.iter().filter(|output| matches!(output, Output::Passing(_)));
     assert_eq!(passing.count(), 2);
-    assert_eq!(bench.notices(), ["commands"]);
+    let told = bench.reports().filter_map(|report| match report {
+        Report::Config(config) => config.commands.clone(),
+        _ => None,
+    });
+    let names: Vec<_> = told.last().unwrap().into_iter().map(|command| command.name).collect();
+    assert_eq!(names, ["memory"]);
 }
 
 #[test]

@@ -146,6 +146,8 @@ impl Bench {
         self.answer("get_state", &state);
         self.answer("get_available_models", &json!({"models": [of("fake-a"), of("fake-b")]}));
         self.answer("get_available_thinking_levels", &json!({"levels": ["off", "low", "high"]}));
+        let commands = json!([{"name": "skill:tidy", "description": "Tidies", "source": "skill"}]);
+        self.answer("get_commands", &json!({"commands": commands}));
     }
 
     pub(super) fn deliver(&mut self, id: &str, text: &str, mode: Option<Mode>) {

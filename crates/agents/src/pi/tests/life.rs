@@ -40,6 +40,7 @@ fn pi_without_the_gate_or_without_a_model_is_not_used() {
     bench.answer("get_state", &json!({"sessionId": "s1", "model": none}));
     bench.answer("get_available_models", &json!({"models": []}));
     bench.refuse("get_available_thinking_levels", "Unknown command");
+    bench.answer("get_commands", &json!({"commands": []}));
     assert!(bench.unusable().unwrap().contains("/login"));
 }
 

@@ -6,7 +6,7 @@ use domain::content::{
 };
 use domain::fleet::{AgentOffer, Earlier, Launch, Named, Offer};
 use domain::passing::{Delta, Voice};
-use domain::session::config::AgentConfig;
+use domain::session::config::{AgentConfig, SlashCommand};
 use domain::session::controls::Control;
 use domain::session::delivery::{Mode, Send};
 use domain::session::prompts::{AnswerDetail, Choice, Detail, Effect, Expiry, Prompt};
@@ -364,6 +364,7 @@ fn config() -> AgentConfig {
         available_modes: Some(vec!["ask".to_owned()]),
         effort: Some("high".to_owned()),
         available_efforts: Some(vec!["high".to_owned()]),
+        commands: Some(vec![SlashCommand { name: "compact".to_owned(), description: None }]),
         capabilities: [("steer".to_owned(), true)].into(),
         read_at: NOW,
     }

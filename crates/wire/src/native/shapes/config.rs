@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::session::config as model;
+use domain::session::config::{self as model, SlashCommand};
 use domain::{ModelId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +32,9 @@ pub struct AgentConfig {
     /// Extension: efforts it can be switched to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub available_efforts: Option<Vec<String>>,
+    /// Extension: words after a slash that it understands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<Vec<SlashCommand>>,
     /// What the proxy can do with this agent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub capabilities: BTreeMap<String, bool>,
@@ -43,7 +46,13 @@ pub struct AgentConfig {
 impl AgentConfig {
     /// In the document's own fields.
     pub fn plain(config: &model::AgentConfig) -> Self {
-        Self { available_modes: None, effort: None, available_efforts: None, ..Self::full(config) }
+        Self {
+            available_modes: None,
+            effort: None,
+            available_efforts: None,
+            commands: None,
+            ..Self::full(config)
+        }
     }
 
     /// With everything that is known of it.
@@ -56,6 +65,7 @@ impl AgentConfig {
             available_modes: config.available_modes.clone(),
             effort: config.effort.clone(),
             available_efforts: config.available_efforts.clone(),
+            commands: config.commands.clone(),
             capabilities: config.capabilities.clone(),
             read_at: Some(config.read_at.into()),
         }
@@ -71,6 +81,7 @@ impl AgentConfig {
             available_modes: self.available_modes,
             effort: self.effort,
             available_efforts: self.available_efforts,
+            commands: self.commands,
             capabilities: self.capabilities,
             read_at: self.read_at.map_or(now, Into::into),
         }
