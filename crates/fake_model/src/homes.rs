@@ -168,7 +168,9 @@ fn gemini(folder: &Path, base_url: &str) -> io::Result<Own> {
 fn opencode(base_url: &str) -> Own {
     let limit = json!({"context": CONTEXT_TOKENS, "output": OUTPUT_TOKENS});
     let model = |id: &str| {
-        let model = json!({"name": id, "tool_call": true, "reasoning": true, "limit": limit});
+        let modalities = json!({"input": ["text", "image"], "output": ["text"]});
+        let model = json!({"name": id, "tool_call": true, "reasoning": true, "limit": limit,
+            "attachment": true, "modalities": modalities});
         (id.to_owned(), model)
     };
     let models: serde_json::Map<String, Value> = MODELS.iter().map(|id| model(id)).collect();

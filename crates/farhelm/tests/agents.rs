@@ -77,6 +77,7 @@ macro_rules! real {
                 plain_streaming tool_approved tool_denied always_allow edited_input
                 interrupt_streaming interrupt_prompt interrupt_tool
                 model_switch mode_switch queue steer
+                picture_sent plan file_written long_output
                 resume_after_kill killed_while_streaming transcript_import api_error agent_killed
                 killed_at_received killed_at_attempting killed_at_written killed_at_heard
                 killed_at_settled

@@ -39,6 +39,8 @@ pub(crate) struct Agent {
     pub(crate) lists_conversations: bool,
     /// Whether it tells how many tokens a run took.
     pub(crate) tells_usage: bool,
+    /// Whether it tells what a command printed.
+    pub(crate) tells_output: bool,
 }
 
 /// What a mode does with a command that was asked about before.
@@ -68,6 +70,7 @@ pub(crate) const CLAUDE: Agent = Agent {
     fails_at_once: true,
     lists_conversations: true,
     tells_usage: true,
+    tells_output: true,
 };
 
 pub(crate) const CODEX: Agent = Agent {
@@ -87,6 +90,7 @@ pub(crate) const CODEX: Agent = Agent {
     fails_at_once: true,
     lists_conversations: true,
     tells_usage: true,
+    tells_output: true,
 };
 
 pub(crate) const PI: Agent = Agent {
@@ -105,6 +109,7 @@ pub(crate) const PI: Agent = Agent {
     fails_at_once: true,
     lists_conversations: true,
     tells_usage: true,
+    tells_output: true,
 };
 
 pub(crate) const GEMINI: Agent = Agent {
@@ -123,6 +128,7 @@ pub(crate) const GEMINI: Agent = Agent {
     fails_at_once: true,
     lists_conversations: false,
     tells_usage: true,
+    tells_output: false,
 };
 
 pub(crate) const OPENCODE: Agent = Agent {
@@ -141,6 +147,7 @@ pub(crate) const OPENCODE: Agent = Agent {
     fails_at_once: false,
     lists_conversations: true,
     tells_usage: true,
+    tells_output: true,
 };
 
 /// Needs no program and no model: it shows that the stage itself works.
@@ -160,4 +167,5 @@ pub(crate) const DEMO: Agent = Agent {
     fails_at_once: true,
     lists_conversations: false,
     tells_usage: false,
+    tells_output: true,
 };

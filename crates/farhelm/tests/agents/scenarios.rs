@@ -4,6 +4,8 @@
 
 #[path = "scenarios/changes.rs"]
 mod changes;
+#[path = "scenarios/content.rs"]
+mod content;
 #[path = "scenarios/crashes.rs"]
 mod crashes;
 #[path = "scenarios/earlier.rs"]
@@ -20,6 +22,7 @@ mod tools;
 mod waiter;
 
 pub(crate) use changes::{mode_switch, model_switch};
+pub(crate) use content::{file_written, long_output, picture_sent, plan};
 pub(crate) use crashes::{agent_killed, api_error, killed_while_streaming, resume_after_kill};
 pub(crate) use earlier::transcript_import;
 pub(crate) use interrupts::{interrupt_prompt, interrupt_streaming, interrupt_tool};

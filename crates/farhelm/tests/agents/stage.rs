@@ -130,6 +130,12 @@ impl Stage {
         std::fs::canonicalize(folder).unwrap().join(name)
     }
 
+    /// Where the relay listens, and the owner's token.
+    pub(crate) fn relay(&self) -> (String, &str) {
+        let host = words(&self.told["url"]).trim_start_matches("http://").to_owned();
+        (host, words(&self.told["token"]))
+    }
+
     /// The folder in which the agent works.
     pub(crate) fn work(&self) -> PathBuf {
         self.path("work")
