@@ -6,6 +6,8 @@
 //!
 //! Not here: the relay's end of the dialect (`wire`), sockets.
 
+mod speaking;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde_json::{Value, json};
@@ -71,6 +73,8 @@ pub enum Unsaid {
 #[derive(Debug)]
 pub struct Machine {
     session: String,
+    /// What the ids of its messages begin with.
+    name: String,
     partial: bool,
     /// The last event that was told whole.
     cursor: Option<u64>,
@@ -89,6 +93,7 @@ impl Machine {
     pub fn new(session: &str, after: Option<u64>, partial: bool) -> Self {
         Self {
             session: session.to_owned(),
+            name: String::new(),
             partial,
             cursor: after,
             pending: BTreeMap::new(),
@@ -98,6 +103,13 @@ impl Machine {
             told: VecDeque::new(),
             count: 0,
         }
+    }
+
+    /// The same, whose messages have ids that begin like this: no other client's may.
+    #[must_use]
+    pub fn called(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
     }
 
     /// The path to dial, this time.

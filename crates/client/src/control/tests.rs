@@ -129,3 +129,27 @@ fn nobody_waits_for_more_than_can_be_remembered() {
     }
     assert_eq!(client.pending().count(), PENDING_MAX);
 }
+
+#[test]
+fn what_it_hears_is_told_in_the_words_that_all_dialects_share() {
+    use crate::{Seen, Speaker as _};
+    let mut machine = Machine::new("s", None, true).called("ada");
+    let sent: Value = serde_json::from_str(&machine.send("hi")[0]).unwrap();
+    assert_eq!(sent["uuid"], "ada-1");
+    let mut hear = |frame: Value| crate::Speaker::on_text(&mut machine, &frame.to_string()).0;
+    let user = json!({"type": "user", "uuid": "ada-1", "isReplay": true,
+        "message": {"role": "user", "content": "hi"}});
+    assert_eq!(hear(user), [Seen::Person("hi".to_owned())]);
+    let said = json!({"type": "assistant", "uuid": "a", "message": {"content": [
+        {"type": "text", "text": "yes"}, {"type": "tool_use", "name": "Bash"}]}});
+    assert_eq!(hear(said), [Seen::Agent("yes".to_owned()), Seen::Tool("Bash".to_owned())]);
+    let ask = json!({"type": "control_request", "request_id": "p",
+        "request": {"subtype": "can_use_tool", "tool_name": "Bash", "input": {"command": "ls"}}});
+    let what = "Bash {\"command\":\"ls\"}".to_owned();
+    assert_eq!(hear(ask), [Seen::Asked { id: "p".to_owned(), what }]);
+    let gone = json!({"type": "control_cancel_request", "request_id": "p"});
+    assert_eq!(hear(gone), [Seen::Settled { id: "p".to_owned() }]);
+    let ended = json!({"type": "result", "uuid": "r", "subtype": "error_during_execution"});
+    assert_eq!(hear(ended), [Seen::Ended(Some("error_during_execution".to_owned()))]);
+    assert!(machine.decide("p", true).is_empty(), "it is not open");
+}
