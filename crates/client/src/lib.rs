@@ -11,9 +11,11 @@
 
 pub mod control;
 mod machine;
+mod native;
 mod remote;
 mod speaker;
 
 pub use machine::{Event, Happening, Machine, Settings, control};
+pub use native::OneSession;
 pub use remote::{Dial, DialFault, Heard, Remote, Socket};
 pub use speaker::{Seen, Speaker};

@@ -72,7 +72,7 @@ pub enum Command {
         claim: Claim,
     },
     /// A person wants a new session.
-    Launch(Principal, LaunchWish),
+    Launch(Principal, Box<LaunchWish>),
     /// A proxy started one.
     Launched {
         /// Through which socket.

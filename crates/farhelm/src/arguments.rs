@@ -15,8 +15,8 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use agents::Hosting;
 pub(crate) use client::{
-    Answer, Attach, Close, Control, Doctor, Interrupt, Launch, Pair, Reach, Resume, RoleWord, Run,
-    Send, Sessions, Tail, Token, TokenTask,
+    Answer, Attach, Close, Control, Dialect, Doctor, Interrupt, Launch, Pair, Reach, Resume,
+    RoleWord, Run, Send, Sessions, Tail, Token, TokenTask,
 };
 pub(crate) use serve::{Proxy, Relay, Serve, Up};
 

@@ -9,6 +9,7 @@ mod pair;
 mod proxy;
 mod send;
 mod sessions;
+mod socket;
 mod steer;
 mod tail;
 mod token;

@@ -7,3 +7,5 @@ mod control;
 #[path = "process/support.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
+#[path = "dialects/tail.rs"]
+mod tail;

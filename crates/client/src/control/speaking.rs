@@ -54,7 +54,7 @@ impl Speaker for Machine {
 
 /// What cannot be said now is not said: whoever uses it sees that nothing comes of it.
 fn frames(said: Result<Value, Unsaid>) -> Vec<String> {
-    said.iter().map(Value::to_string).collect()
+    said.into_iter().map(|frame| frame.to_string()).collect()
 }
 
 fn word(value: &Value) -> String {

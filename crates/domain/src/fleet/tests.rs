@@ -65,7 +65,7 @@ impl Story {
     }
 
     fn launch(&mut self, who: &Principal, wish: LaunchWish) -> Told {
-        self.perform(&Command::Launch(who.clone(), wish))
+        self.perform(&Command::Launch(who.clone(), Box::new(wish)))
     }
 
     fn launched(&mut self, socket: &str, request: &str, session: &str) -> Told {

@@ -152,7 +152,8 @@ pub(crate) struct Send {
 
 /// Follow a session live
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  farhelm tail demo\n  farhelm tail demo --after 0 --json")]
+#[command(after_help = "Examples:\n  farhelm tail demo\n  farhelm tail demo --after 0 --json\n  \
+                        farhelm tail demo --dialect control")]
 pub(crate) struct Tail {
     /// The session: its id, the beginning of its id, or its name
     pub(crate) session: String,
@@ -164,9 +165,19 @@ pub(crate) struct Tail {
     pub(crate) last: u64,
     #[command(flatten)]
     pub(crate) reach: Reach,
+    /// As a client of another dialect sees it, from now on
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["after", "last"])]
+    pub(crate) dialect: Option<Dialect>,
     /// Print every event as a line of JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The other dialects
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Dialect {
+    /// Claude Code's remote control
+    Control,
 }
 
 /// Join a session in this terminal: read it, type, answer its questions

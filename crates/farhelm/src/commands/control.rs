@@ -12,32 +12,21 @@
 mod flags;
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use client::control::{Happening, Machine};
-use client::{Dial as _, DialFault};
-use futures_util::{SinkExt as _, StreamExt as _};
-use proxy::dial::Socket;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use tokio_tungstenite::tungstenite::Message;
 
 use self::flags::Flags;
 use super::attach::typed_lines;
 use super::new_id;
+use super::socket::{Heard, Line};
 use crate::arguments::Control;
-use crate::connect::SocketDial;
 use crate::discovery::Finder;
 use crate::problem::Problem;
 use crate::stop::Stop;
 use crate::{output, sessions};
 
-/// The pause before the second attempt; each further one is twice as long.
-const PAUSE_FIRST: Duration = Duration::from_millis(100);
-/// The longest pause.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// The relay forbids, or has no such session: another try would end the same.
-const FINAL_CODES: [u16; 2] = [4003, 4004];
 /// Where the ids of this command's own requests begin.
 const OWN_PREFIX: &str = "farhelm:";
 
@@ -56,7 +45,7 @@ pub(super) async fn run(control: Control) -> Result<ExitCode, Problem> {
     let finder = Finder::new(&reach)?;
     let session = sessions::find(&finder, &meant).await?;
     let machine = Machine::new(&session.id, Some(session.last_sequence), flags.partial);
-    let mut bridge = Bridge { machine, dial: SocketDial::new(finder), socket: None };
+    let mut bridge = Bridge { machine, line: Line::new(finder) };
     bridge.connect().await?;
     for (subtype, field, value) in flags.settings() {
         bridge.ask(subtype, field, value).await?;
@@ -67,7 +56,7 @@ pub(super) async fn run(control: Control) -> Result<ExitCode, Problem> {
             return Ok(ExitCode::SUCCESS);
         }
         tokio::select! {
-            heard = bridge.hear() => bridge.on_heard(heard).await?,
+            heard = bridge.line.hear() => bridge.on_heard(heard).await?,
             line = next(&mut lines) => match line {
                 Some(line) => bridge.on_line(&line).await?,
                 None => lines = None,
@@ -84,57 +73,22 @@ async fn next(lines: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
     }
 }
 
-/// What the socket brings.
-enum Heard {
-    Text(String),
-    Nothing,
-    /// It is gone; with these words for good.
-    Gone(Option<String>),
-}
-
 struct Bridge {
     machine: Machine,
-    dial: SocketDial,
-    socket: Option<Socket>,
+    line: Line,
 }
 
 impl Bridge {
     /// Opens a socket, however often it takes, and says what has no answer yet.
     async fn connect(&mut self) -> Result<(), Problem> {
-        let mut pause = PAUSE_FIRST;
         loop {
-            self.dial.aim(&self.machine.path());
-            match self.dial.dial().await {
-                Ok(socket) => self.socket = Some(socket),
-                Err(DialFault::Refused(words)) => return Err(Problem::new(words)),
-                Err(DialFault::Away(_)) => {
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(PAUSE_MAX);
-                    continue;
-                }
-            }
+            self.line.open(&self.machine.path()).await?;
             for frame in self.machine.again() {
-                self.write(&frame).await;
+                self.line.write(frame.to_string()).await;
             }
-            if self.socket.is_some() {
+            if self.line.is_open() {
                 return Ok(());
             }
-        }
-    }
-
-    async fn hear(&mut self) -> Heard {
-        let Some(socket) = &mut self.socket else { return Heard::Gone(None) };
-        match socket.next().await {
-            Some(Ok(Message::Text(text))) => Heard::Text(text.to_string()),
-            Some(Ok(Message::Close(Some(close)))) => {
-                let code = u16::from(close.code);
-                let is_final = FINAL_CODES.contains(&code);
-                Heard::Gone(is_final.then(|| close.reason.to_string()))
-            }
-            Some(Ok(Message::Close(None)) | Err(_)) | None => Heard::Gone(None),
-            Some(Ok(
-                Message::Ping(_) | Message::Pong(_) | Message::Binary(_) | Message::Frame(_),
-            )) => Heard::Nothing,
         }
     }
 
@@ -143,7 +97,6 @@ impl Bridge {
             Heard::Nothing => Ok(()),
             Heard::Gone(Some(words)) => Err(Problem::new(words)),
             Heard::Gone(None) => {
-                self.socket = None;
                 output::aside("the relay is away; trying again");
                 self.connect().await
             }
@@ -154,7 +107,7 @@ impl Bridge {
     async fn on_text(&mut self, text: &str) -> Result<(), Problem> {
         let (happened, reply) = self.machine.on_text(text);
         if let Some(reply) = reply {
-            self.write(&reply).await;
+            self.line.write(reply.to_string()).await;
         }
         match happened {
             None => Ok(()),
@@ -179,7 +132,7 @@ impl Bridge {
         }
         match self.machine.say(frame) {
             Ok(frame) => {
-                self.write(&frame).await;
+                self.line.write(frame.to_string()).await;
                 Ok(())
             }
             Err(unsaid) => Err(Problem::new(unsaid)),
@@ -193,16 +146,8 @@ impl Bridge {
             "request": { "subtype": subtype, field: value },
         });
         let frame = self.machine.say(frame).map_err(Problem::new)?;
-        self.write(&frame).await;
+        self.line.write(frame.to_string()).await;
         Ok(())
-    }
-
-    /// What cannot be written is said again on the next socket.
-    async fn write(&mut self, frame: &Value) {
-        let Some(socket) = &mut self.socket else { return };
-        if socket.send(Message::text(frame.to_string())).await.is_err() {
-            self.socket = None;
-        }
     }
 }
 

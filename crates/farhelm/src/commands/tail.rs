@@ -2,6 +2,8 @@
 //!
 //! **Invariant**: every event is shown once, in order, however often the relay goes away.
 
+mod dialect;
+
 use std::process::ExitCode;
 
 use client::{Happening, Heard};
@@ -17,6 +19,9 @@ use crate::{output, sessions};
 
 /// Follows.
 pub(super) async fn run(tail: Tail) -> Result<ExitCode, Problem> {
+    if let Some(dialect) = tail.dialect {
+        return dialect::run(tail, dialect).await;
+    }
     let mut stop = Stop::listen()?;
     let finder = Finder::new(&tail.reach)?;
     let session = sessions::find(&finder, &tail.session).await?;

@@ -185,15 +185,24 @@ impl Lines {
 
     /// Every line as JSON, up to the one that fits.
     pub(crate) fn until(&self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let within = self.within(PATIENCE, fits);
+        within.unwrap_or_else(|seen| panic!("it never came; seen: {seen:#?}"))
+    }
+
+    /// The same, or what came instead in this time.
+    pub(crate) fn within(
+        &self,
+        time: Duration,
+        fits: impl Fn(&Value) -> bool,
+    ) -> Result<Vec<Value>, Vec<Value>> {
         let (begun, mut seen) = (Instant::now(), vec![]);
         loop {
-            let left = PATIENCE.saturating_sub(begun.elapsed());
-            let line = self.lines.recv_timeout(left);
-            let line = line.unwrap_or_else(|_| panic!("it never came; seen: {seen:#?}"));
+            let left = time.saturating_sub(begun.elapsed());
+            let Ok(line) = self.lines.recv_timeout(left) else { return Err(seen) };
             let value: Value = serde_json::from_str(&line).unwrap();
             seen.push(value);
             if seen.last().is_some_and(&fits) {
-                return seen;
+                return Ok(seen);
             }
         }
     }

@@ -331,7 +331,9 @@ impl Gate {
         let Some(principal) = self.machine.principal().cloned() else { return };
         let (relay, returns) = (self.relay.clone(), self.returns.clone());
         self.relay.ports().tasks.spawn("launch", async move {
-            if let Err(denied) = relay.fleet(fleet::Command::Launch(principal, wish)).await {
+            if let Err(denied) =
+                relay.fleet(fleet::Command::Launch(principal, Box::new(wish))).await
+            {
                 let _ = returns.send(Returned::Denied(asked, denied));
             }
         });

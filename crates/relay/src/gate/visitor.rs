@@ -460,7 +460,9 @@ impl<V: Visitor> Gate<V> {
         wish.request = format!("{}:{ticket}", self.relay.ports().ids.connection()).into();
         self.launches.insert(wish.request.clone(), ticket);
         let request = wish.request.clone();
-        if let Err(denied) = self.relay.fleet(fleet::Command::Launch(principal, wish)).await {
+        if let Err(denied) =
+            self.relay.fleet(fleet::Command::Launch(principal, Box::new(wish))).await
+        {
             self.launches.remove(&request);
             let failure = match denied {
                 Denied::Refused(refusal) => Failure::new("launch_refused", refusal.to_string()),

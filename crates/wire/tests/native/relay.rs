@@ -307,7 +307,7 @@ impl Relay {
                 }
                 Output::Launch { wish, asked } => {
                     let principal = self.clients[name].machine.principal().unwrap().clone();
-                    match self.fleet(&fleet::Command::Launch(principal, wish)) {
+                    match self.fleet(&fleet::Command::Launch(principal, Box::new(wish))) {
                         Ok(()) => vec![],
                         Err(refusal) => {
                             let denied = Denied::Refused(refusal);

@@ -120,7 +120,7 @@ fn command() -> impl Strategy<Value = Command> {
         2 => socket().prop_map(|socket| Command::Disconnected(socket.into())),
         1 => Just(Command::Restarted),
         4 => (any::<bool>(), request()).prop_map(|(first, request)| {
-            Command::Launch(if first { ada() } else { bob() }, wish(&request))
+            Command::Launch(if first { ada() } else { bob() }, Box::new(wish(&request)))
         }),
         4 => (socket(), request(), session()).prop_map(|(socket, request, session)| {
             let (connection, request, session) = (socket.into(), request.into(), session.into());

@@ -48,8 +48,9 @@ pub(crate) async fn plan(agent: &'static Agent) -> Verdict {
     if stage.said(sent.mark).contains("no tool for this") {
         return Verdict::Cannot("it keeps no list");
     }
-    let plans = stage.client.since(sent.mark).iter().filter(|frame| frame["type"] == "plan");
-    let newest = plans.last().unwrap_or_else(|| panic!("no plan:\n{}", stage.client.shown()));
+    let plans = stage.client.since(sent.mark).iter().rev();
+    let mut plans = plans.filter(|frame| frame["type"] == "plan");
+    let newest = plans.next().unwrap_or_else(|| panic!("no plan:\n{}", stage.client.shown()));
     let entries = newest["entries"].as_array().unwrap();
     assert!(words(&entries[0]["text"]).contains("look around"), "{newest}");
     Verdict::Works

@@ -1,0 +1,110 @@
+//! `farhelm tail --dialect`: what a client of another dialect sees of a session.
+//!
+//! Not here: the dialects (`client`).
+
+use std::process::ExitCode;
+
+use client::{Seen, Speaker, control};
+use serde_json::json;
+
+use super::super::new_id;
+use super::super::socket::{Heard, Line};
+use crate::arguments::{Dialect, Tail};
+use crate::discovery::Finder;
+use crate::problem::Problem;
+use crate::stop::Stop;
+use crate::{output, sessions};
+
+/// Follows from now on, in the dialect's own way.
+pub(super) async fn run(tail: Tail, dialect: Dialect) -> Result<ExitCode, Problem> {
+    let mut stop = Stop::listen()?;
+    let finder = Finder::new(&tail.reach)?;
+    let session = sessions::find(&finder, &tail.session).await?;
+    let mut speaker = speaker(dialect, &session.id)?;
+    let mut line = Line::new(finder);
+    let mut screen = Screen { is_json: tail.json, is_in_words: false };
+    loop {
+        line.open(&speaker.path()).await?;
+        for frame in speaker.on_open() {
+            line.write(frame).await;
+        }
+        loop {
+            let heard = tokio::select! {
+                heard = line.hear() => heard,
+                () = stop.asked() => return Ok(ExitCode::SUCCESS),
+            };
+            match heard {
+                Heard::Nothing => {}
+                Heard::Gone(Some(words)) => return Err(Problem::new(words)),
+                Heard::Gone(None) => break,
+                Heard::Text(text) => {
+                    let (seen, replies) = speaker.on_text(&text);
+                    for reply in replies {
+                        line.write(reply).await;
+                    }
+                    seen.iter().try_for_each(|it| screen.show(it))?;
+                }
+            }
+        }
+        output::aside("the relay is away; trying again");
+    }
+}
+
+fn speaker(dialect: Dialect, session: &str) -> Result<Box<dyn Speaker>, Problem> {
+    let name = new_id("tail")?;
+    Ok(match dialect {
+        Dialect::Control => Box::new(control::Machine::new(session, None, true).called(&name)),
+    })
+}
+
+struct Screen {
+    is_json: bool,
+    /// Whether the line that stands there is the agent's, in the making.
+    is_in_words: bool,
+}
+
+impl Screen {
+    fn show(&mut self, seen: &Seen) -> Result<(), Problem> {
+        if self.is_json {
+            return output::json(&as_json(seen));
+        }
+        if let Seen::Piece(words) = seen {
+            self.is_in_words = true;
+            return output::raw(&output::tame(words));
+        }
+        let was_in_words = std::mem::take(&mut self.is_in_words);
+        if was_in_words {
+            output::raw("\n")?;
+        }
+        match seen {
+            Seen::Person(words) => output::line(format!("> {}", output::tame(words))),
+            Seen::Agent(_) if was_in_words => Ok(()),
+            Seen::Agent(words) => output::line(output::tame(words)),
+            Seen::Piece(_) => Ok(()),
+            Seen::Tool(name) => output::line(format!("tool: {}", output::tame(name))),
+            Seen::Asked { id, what } => {
+                output::line(format!("asks ({}): {}", output::tame(id), output::tame(what)))
+            }
+            Seen::Settled { id } => output::line(format!("decided: {}", output::tame(id))),
+            Seen::Ended(None) => output::line("done"),
+            Seen::Ended(Some(why)) => output::line(format!("ended: {}", output::tame(why))),
+            Seen::Trouble(words) => {
+                output::aside(output::tame(words));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn as_json(seen: &Seen) -> serde_json::Value {
+    match seen {
+        Seen::Person(text) => json!({"seen": "person", "text": text}),
+        Seen::Piece(text) => json!({"seen": "piece", "text": text}),
+        Seen::Agent(text) => json!({"seen": "agent", "text": text}),
+        Seen::Tool(name) => json!({"seen": "tool", "name": name}),
+        Seen::Asked { id, what } => json!({"seen": "asked", "id": id, "what": what}),
+        Seen::Settled { id } => json!({"seen": "settled", "id": id}),
+        Seen::Ended(why) => json!({"seen": "ended", "why": why}),
+        Seen::Trouble(words) => json!({"seen": "trouble", "words": words}),
+    }
+}
