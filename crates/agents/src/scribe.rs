@@ -71,6 +71,9 @@ impl Scribe {
 
     /// Says something as it is.
     pub fn push(&mut self, output: Output) {
+        if output == Output::Ready {
+            self.complaints.forgive();
+        }
         self.outputs.push(output);
     }
 
@@ -304,6 +307,10 @@ impl Scribe {
 
     /// How well the session is. The same again is not told again.
     pub fn health(&mut self, health: Health, reason: Option<String>, now: Timestamp) {
+        if health == Health::Healthy {
+            // What it complained of before it was well is not why it ends later.
+            self.complaints.forgive();
+        }
         if self.health == health && reason.is_none() {
             return;
         }

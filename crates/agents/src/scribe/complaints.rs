@@ -55,6 +55,11 @@ impl Complaints {
         Some(std::mem::take(&mut self.waiting)).filter(|text| !text.is_empty())
     }
 
+    /// None of it is a reason any more.
+    pub(super) fn forgive(&mut self) {
+        self.kept.clear();
+    }
+
     pub(super) fn last(&self) -> Option<String> {
         let lines: Vec<_> = self.kept.iter().map(String::as_str).collect();
         Some(lines.join("\n")).filter(|text| !text.is_empty())

@@ -133,4 +133,6 @@ fn complaints_are_gathered_and_their_end_is_kept() {
     assert!(matches!(reports(&told)[0], Report::Notice(notice) if notice.text == "one\ntwo"));
     assert_eq!(scribe.last_complaints().as_deref(), Some("one\ntwo"));
     assert_eq!(scribe.deadline(), None);
+    scribe.health(Health::Healthy, None, at);
+    assert_eq!(scribe.last_complaints(), None, "it was well since");
 }
