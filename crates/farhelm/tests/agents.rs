@@ -79,6 +79,7 @@ macro_rules! real {
                 model_switch mode_switch queue steer
                 picture_sent plan file_written long_output
                 resume_after_kill killed_while_streaming transcript_import api_error agent_killed
+                memory_guard
                 killed_at_received killed_at_attempting killed_at_written killed_at_heard
                 killed_at_settled
             }

@@ -40,7 +40,7 @@ pub(crate) struct Table {
 }
 
 /// The rows, and what each is called for people.
-const ROWS: [(&str, &str); 22] = [
+const ROWS: [(&str, &str); 27] = [
     ("plain_streaming", "words as they come"),
     ("tool_approved", "tool approved"),
     ("tool_denied", "tool denied"),
@@ -53,11 +53,16 @@ const ROWS: [(&str, &str); 22] = [
     ("mode_switch", "switch the mode"),
     ("queue", "a follow-up waits"),
     ("steer", "steer in the middle of a run"),
+    ("picture_sent", "a picture reaches the model"),
+    ("plan", "its list of things to do"),
+    ("file_written", "a written file as a change"),
+    ("long_output", "the rest of a long output"),
     ("resume_after_kill", "goes on after the proxy was killed"),
     ("killed_while_streaming", "the same in the middle of a run"),
     ("transcript_import", "an earlier conversation is taken up"),
     ("api_error", "the model's service fails"),
     ("agent_killed", "the agent is killed"),
+    ("memory_guard", "one that takes too much memory is ended"),
     ("killed_at_received", "once only: killed when received"),
     ("killed_at_attempting", "once only: killed before the write"),
     ("killed_at_written", "once only: killed after the write"),

@@ -23,7 +23,9 @@ mod waiter;
 
 pub(crate) use changes::{mode_switch, model_switch};
 pub(crate) use content::{file_written, long_output, picture_sent, plan};
-pub(crate) use crashes::{agent_killed, api_error, killed_while_streaming, resume_after_kill};
+pub(crate) use crashes::{
+    agent_killed, api_error, killed_while_streaming, memory_guard, resume_after_kill,
+};
 pub(crate) use earlier::transcript_import;
 pub(crate) use interrupts::{interrupt_prompt, interrupt_streaming, interrupt_tool};
 pub(crate) use steps::{

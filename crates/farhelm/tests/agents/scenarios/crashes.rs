@@ -81,6 +81,25 @@ pub(crate) async fn agent_killed(agent: &'static Agent) -> Verdict {
     Verdict::Works
 }
 
+/// An agent that takes more memory than it may is ended, and the session says why.
+pub(crate) async fn memory_guard(agent: &'static Agent) -> Verdict {
+    let mut stage = Stage::open(agent).await;
+    stage.kill_proxy();
+    // Less than any of them takes.
+    stage.start_proxy(&[("FARHELM_AGENT_MEMORY_MIB", "8")]);
+    let sent = stage.send("slow: 300").await;
+    // Of a slow start nothing was delivered yet; otherwise a run is cut.
+    let told = stage
+        .client
+        .wait(sent.mark, "that it took too much", |frame| {
+            words(&frame["reason"]).contains("MiB of memory")
+        })
+        .await;
+    assert!(words(&told["reason"]).contains("8 MiB"), "{told}");
+    until("its program is gone", || stage.agent_process().is_none()).await;
+    Verdict::Works
+}
+
 /// Whether the model was told of the one in the same breath as of the other.
 pub(crate) async fn knows(stage: &Stage, now: &str, before: &str) {
     if stage.agent.home.is_some() {
