@@ -4,7 +4,8 @@
 //! relay has it, and shows each event once. [`Remote`] runs it over sockets that whoever uses it
 //! dials, one after the other.
 //!
-//! [`control::Machine`] is the same for Claude Code's remote control.
+//! [`control::Machine`] is the same for Claude Code's remote control, [`webchannel::Machine`] for a
+//! webchannel page.
 //!
 //! Not here: the relay's end of the dialect (`wire`), opening a socket (`proxy`), drawing anything
 //! (`farhelm`, `web`).
@@ -14,6 +15,7 @@ mod machine;
 mod native;
 mod remote;
 mod speaker;
+pub mod webchannel;
 
 pub use machine::{Event, Happening, Machine, Settings, control};
 pub use native::OneSession;

@@ -28,6 +28,7 @@ mod statistics;
 mod stub_proxy;
 mod swarm;
 mod trouble;
+mod webchannel;
 mod websocket;
 
 use std::path::PathBuf;

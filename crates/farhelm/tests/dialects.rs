@@ -9,3 +9,5 @@ mod control;
 mod support;
 #[path = "dialects/tail.rs"]
 mod tail;
+#[path = "dialects/webchannel.rs"]
+mod webchannel;

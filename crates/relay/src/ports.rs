@@ -11,6 +11,8 @@ use bytes::Bytes;
 use domain::content::{Attachment, Failure};
 use domain::{AttachmentId, ConnectionId, CredentialId, Principal, Timestamp};
 
+use wire::visitor::Recognised;
+
 use crate::tasks::Tasks;
 
 /// Wall-clock time.
@@ -53,8 +55,19 @@ pub type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Who comes in by a word within a frame, for dialects that do it there.
 pub trait Door: Send + Sync + 'static {
-    /// Exchanges a pairing code for a credential and its token.
-    fn pair(&self, code: String, name: String) -> Work<Result<(Principal, String), Failure>>;
+    /// Exchanges a pairing code for a credential and its token. The key is kept with it.
+    fn pair(
+        &self,
+        code: String,
+        name: String,
+        key: Option<[u8; 32]>,
+    ) -> Work<Result<(Principal, String), Failure>>;
+    /// Who shows this token, with what was kept at its pairing; `None` for nobody.
+    fn recognise(&self, token: String) -> Work<Option<Recognised>>;
+    /// Notes a nonce for good. Whether it was new under this credential's key.
+    fn spend(&self, credential: CredentialId, nonce: [u8; 12]) -> Work<bool>;
+    /// Ends when this credential is revoked.
+    fn revoked(&self, credential: &CredentialId) -> Work<()>;
     /// Who shows this token; `None` for nobody.
     fn identify(&self, token: String) -> Work<Option<Principal>>;
 }
@@ -64,9 +77,26 @@ pub trait Door: Send + Sync + 'static {
 pub struct NoDoor;
 
 impl Door for NoDoor {
-    fn pair(&self, _code: String, _name: String) -> Work<Result<(Principal, String), Failure>> {
+    fn pair(
+        &self,
+        _code: String,
+        _name: String,
+        _key: Option<[u8; 32]>,
+    ) -> Work<Result<(Principal, String), Failure>> {
         let words = "Pairing is not offered here";
         Box::pin(async move { Err(Failure::new("pairing_failed", words)) })
+    }
+
+    fn recognise(&self, _token: String) -> Work<Option<Recognised>> {
+        Box::pin(async { None })
+    }
+
+    fn spend(&self, _credential: CredentialId, _nonce: [u8; 12]) -> Work<bool> {
+        Box::pin(async { false })
+    }
+
+    fn revoked(&self, _credential: &CredentialId) -> Work<()> {
+        Box::pin(std::future::pending())
     }
 
     fn identify(&self, _token: String) -> Work<Option<Principal>> {

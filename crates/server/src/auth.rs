@@ -6,6 +6,7 @@
 //! Not here: what a principal may do (`domain`), where a request carries its secret (`door`).
 
 mod book;
+mod channel;
 mod local;
 mod pairing;
 mod secret;
@@ -24,8 +25,9 @@ pub use pairing::{
 pub use secret::{NoRandomness, SECRET_PREFIX};
 
 pub(crate) use book::Book;
+pub(crate) use channel::is_valid;
 pub(crate) use pairing::Pairing;
-pub(crate) use secret::{hex, id};
+pub(crate) use secret::{hex, id, seed};
 
 use crate::records::{Office, Records, RecordsFault};
 
@@ -73,7 +75,7 @@ impl Auth {
     /// Who shows this secret. Waits for nothing.
     pub fn check(&self, secret: &str, now: Timestamp) -> Option<Principal> {
         let book = self.book.borrow().clone();
-        let entry = book.find(&secret::hash(secret))?;
+        let entry = book.find(&secret::hash(secret)).filter(|entry| entry.is_good(now))?;
         if entry.touch(now) {
             let id = entry.id().clone();
             // Left out when the disk is busy: it is a hint for people, not a fact.
@@ -108,6 +110,9 @@ impl Auth {
         let id = id.clone();
         let job = move |office: &mut Office| {
             let revoked = office.vault.revoke_credential(&id, now)?;
+            if revoked {
+                channel::forget(office, &id)?;
+            }
             office.book.send_modify(|book| Arc::make_mut(book).remove(&id));
             Ok(revoked)
         };
@@ -203,7 +208,7 @@ fn issue(
     let prefix = match kind {
         CredentialKind::Token => "tok",
         CredentialKind::Device => "dev",
-        CredentialKind::Webchannel => "web",
+        CredentialKind::Webchannel => wire::webchannel::CREDENTIAL_PREFIX,
     };
     let credential = Credential {
         id: id(prefix)?.into(),

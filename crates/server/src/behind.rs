@@ -11,8 +11,8 @@ use bytes::Bytes;
 use domain::content::{Attachment, Failure};
 use domain::session::{Command, Recorded};
 use domain::{
-    AttachmentId, ClientKey, ConnectionId, Principal, Role, Sequence, SessionId, Timestamp,
-    ToolCallId,
+    AttachmentId, ClientKey, ConnectionId, CredentialId, Principal, Role, Sequence, SessionId,
+    Timestamp, ToolCallId,
 };
 use relay::books::EventsAsked;
 use relay::gate::{self, ClientGate, Incoming, ProxyGate, Throttles, Transport as _, VisitorGate};
@@ -22,6 +22,7 @@ use relay::routes::Kick;
 use relay::{EventPage, Relay};
 use tokio::io::AsyncReadExt as _;
 use wire::native::{self, Denied, Form, Limits, ProxyLimits, Throttle as _};
+use wire::visitor::Recognised;
 use wire::{blob, control, pi, webchannel};
 
 use crate::auth::{self, Auth, NoRandomness, PairRefused};
@@ -75,6 +76,10 @@ impl Behind {
             Entrance::Pi => self.visit(Dialect::Pi, socket, visit, None).await,
             Entrance::Control => self.visit(Dialect::Control, socket, visit, None).await,
             Entrance::Webchannel => self.visit(Dialect::Webchannel, socket, visit, None).await,
+            // One that was paired need say nothing to be known again.
+            Entrance::Any if principal.as_ref().is_some_and(webchannel::is_paired) => {
+                self.visit(Dialect::Webchannel, socket, visit, None).await;
+            }
             Entrance::Any => {
                 let hello_within = Duration::from_millis(self.limits.hello_timeout_ms);
                 let first = tokio::time::timeout(hello_within, socket.receive()).await;
@@ -150,8 +155,13 @@ impl Behind {
                 Box::pin(gate::serve_visitor(gate, visitor, socket, first)).await;
             }
             Dialect::Webchannel => {
+                let Ok(seed) = auth::seed() else {
+                    return socket.close(gate::close::INTERNAL, "no randomness").await;
+                };
                 let visitor =
-                    webchannel::Connection::new(connection, principal, &query, limits, now);
+                    webchannel::Connection::new(connection, principal, &query, limits, seed, now);
+                // It says goodbye in its own words; the gate tells it when.
+                let socket = socket.unleashed();
                 Box::pin(gate::serve_visitor(gate, visitor, socket, first)).await;
             }
         }
@@ -340,14 +350,16 @@ impl Door for Lobby {
         &self,
         code: String,
         name: String,
+        key: Option<[u8; 32]>,
     ) -> ports::Work<Result<(Principal, String), Failure>> {
         let (auth, address) = (self.auth.clone(), self.address);
         Box::pin(async move {
             let now = crate::clock::now();
-            let redeemed = auth.redeem_code(&code, &name, address, now).await;
+            let redeemed = auth.redeem_channel(&code, &name, key, address, now).await;
             let redeemed = redeemed.map_err(|fault| Failure::new("internal", fault.to_string()))?;
             let issued = redeemed.map_err(|refused| match refused {
                 PairRefused::WrongCode => {
+                    tracing::warn!(from = %address, "a wrong pairing code");
                     let words =
                         "The code is wrong, used or expired; get a new one with farhelm pair";
                     Failure::new("pairing_code_invalid", words)
@@ -358,8 +370,24 @@ impl Door for Lobby {
             })?;
             let unknown = || Failure::new("internal", "the new credential is gone already");
             let principal = auth.check(&issued.token, now).ok_or_else(unknown)?;
+            tracing::info!(target: "audit", id = %issued.id, name = issued.name, from = %address, "a webchannel client was paired");
             Ok((principal, issued.token))
         })
+    }
+
+    fn recognise(&self, token: String) -> ports::Work<Option<Recognised>> {
+        let auth = self.auth.clone();
+        Box::pin(async move { auth.recognise(token, crate::clock::now()).await })
+    }
+
+    fn spend(&self, credential: CredentialId, nonce: [u8; 12]) -> ports::Work<bool> {
+        let auth = self.auth.clone();
+        Box::pin(async move { auth.spend(&credential, nonce).await })
+    }
+
+    fn revoked(&self, credential: &CredentialId) -> ports::Work<()> {
+        let mut leash = self.auth.leash(credential);
+        Box::pin(async move { leash.broken().await })
     }
 
     fn identify(&self, token: String) -> ports::Work<Option<Principal>> {

@@ -124,6 +124,12 @@ impl Transport for Socket {
 }
 
 impl Socket {
+    /// For whoever watches the credential themselves.
+    pub(crate) fn unleashed(mut self) -> Self {
+        self.leash = None;
+        self
+    }
+
     async fn listen(&mut self) -> Result<Incoming, (u16, &'static str)> {
         loop {
             // A peer that never pauses must not outrun its revocation.

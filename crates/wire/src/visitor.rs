@@ -13,7 +13,7 @@ use domain::content::{Attachment, Failure};
 use domain::fleet::LaunchWish;
 use domain::passing::{Delta, Passing};
 use domain::session::{Glance, Recorded, Wish};
-use domain::{Principal, Sequence, SessionId, Timestamp};
+use domain::{CredentialId, Principal, Sequence, SessionId, Timestamp};
 
 use crate::port::{Denied, Listing, PageOf, Throttle};
 
@@ -28,9 +28,11 @@ pub enum Slot {
     Control,
     /// The same with partial messages.
     ControlPartial,
+    /// Webchannel: what its envelopes hold, before any client's key is laid over it.
+    Webchannel,
 }
 
-const SLOTS: usize = 4;
+const SLOTS: usize = 5;
 
 /// An event's encodings, each made once by whoever needs it first. Nothing is kept for a dialect
 /// that nobody speaks.
@@ -49,6 +51,7 @@ impl Encoded {
             Slot::Pi => 1,
             Slot::Control => 2,
             Slot::ControlPartial => 3,
+            Slot::Webchannel => 4,
         };
         slots[place].get_or_init(|| encode().into())
     }
@@ -145,6 +148,25 @@ pub enum Act {
         code: String,
         /// What the client calls itself.
         name: String,
+        /// What it and the relay seal with; kept until the credential ends.
+        key: Option<[u8; 32]>,
+        /// Tells the answers apart.
+        ticket: u64,
+    },
+    /// Look at a credential that came within a frame, and at what goes with it.
+    /// [`Answer::Recognised`] follows.
+    Recognise {
+        /// The token.
+        token: String,
+        /// Tells the answers apart.
+        ticket: u64,
+    },
+    /// A sealed frame is taken, once: its nonce is noted for good. [`Answer::Spent`] follows.
+    Spend {
+        /// Under whose key.
+        credential: CredentialId,
+        /// Which.
+        nonce: [u8; 12],
         /// Tells the answers apart.
         ticket: u64,
     },
@@ -178,7 +200,25 @@ pub enum Answer {
     Paired(Result<(Principal, String), Failure>),
     /// Who it is.
     Known(Option<Principal>),
+    /// Who it is, with what was kept at its pairing; `None` for nobody (any more).
+    Recognised(Option<Box<Recognised>>),
+    /// Whether the nonce was new. `false` is also what a disk that fails says.
+    Spent(bool),
 }
+
+/// Somebody whose token came within a frame.
+#[derive(Debug, Clone)]
+pub struct Recognised {
+    /// Who.
+    pub principal: Principal,
+    /// What they and the relay seal with.
+    pub key: Option<[u8; 32]>,
+    /// Until when the token is good; `None` for as long as nobody revokes it.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The close code of a socket whose credential was revoked.
+const REVOKED: u16 = 4003;
 
 /// One client's connection in a dialect that looks at one session at a time.
 pub trait Visitor: Send {
@@ -197,6 +237,10 @@ pub trait Visitor: Send {
     /// Events were missed and have been shown since; passing ones may be lost. This is how things
     /// stand.
     fn on_caught_up(&mut self, followed: Followed, now: Timestamp) -> Vec<Act>;
+    /// The credential of [`Visitor::principal`] was revoked.
+    fn on_revoked(&mut self) -> Vec<Act> {
+        vec![Act::Close { code: REVOKED, reason: "the token was revoked" }]
+    }
     /// Time passed.
     fn on_tick(&mut self, now: Timestamp) -> Vec<Act>;
     /// When [`Visitor::on_tick`] has something to do.

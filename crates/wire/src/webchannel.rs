@@ -1,61 +1,456 @@
-//! The webchannel dialect (`docs/spec/webchannel.md`).
+//! The webchannel dialect (`docs/spec/webchannel.md`): a chat page that is paired by a code and
+//! sealed with a key of its own.
+//!
+//! **Invariant**: nothing of a session is told before the client showed who it is; frames are
+//! taken in their order, each after whatever the one before it had to wait for.
+//!
+//! Not here: pairing codes, tokens and the nonces that were seen (`server`).
+
+mod approvals;
+mod envelope;
+mod pairing;
+pub mod seal;
+mod sends;
+mod shown;
+mod stream;
+
+use std::collections::{BTreeMap, VecDeque};
 
 use domain::passing::Passing;
-use domain::session::Recorded;
-use domain::{ConnectionId, Principal, Timestamp};
+use domain::session::prompts::Prompt;
+use domain::session::{Recorded, Wish};
+use domain::{ConnectionId, MessageId, Principal, PromptId, SessionId, Timestamp};
 
-use crate::port::{Limits, Throttle};
-use crate::visitor::{Act, Answer, Encoded, Followed, Visitor};
+use self::envelope::{Broken, DEFAULT_SESSION, Frame, Said, Writer};
+use self::pairing::Pairing;
+use self::seal::Chance;
+use self::stream::Streaming;
+use crate::port::{Limits, Listing, Throttle};
+use crate::visitor::{Act, Answer, Encoded, Followed, Recognised, Visitor};
+
+/// What the ids of credentials begin with that were made by pairing here.
+pub const CREDENTIAL_PREFIX: &str = "web";
+/// How long such a credential is good.
+pub const TOKEN_LIFETIME_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
+/// The nonces of a key that are remembered, newest last.
+pub const NONCES_REMEMBERED_MAX: usize = 4_096;
+
+/// Frames that wait for the one before them. More are refused.
+const WAITING_MAX: usize = 64;
+/// Sends and decisions that wait for the relay. More are refused.
+const IN_FLIGHT_MAX: usize = 64;
+/// Frames of a client that did not show who it is. More close the socket.
+const STRANGE_FRAMES_MAX: usize = 32;
+/// How long a client may take to pair.
+const PAIRING_WITHIN_MS: u64 = 600_000;
+
+/// Close codes of this dialect.
+mod close {
+    pub(super) const NOT_JSON: u16 = 1007;
+    pub(super) const TOO_MUCH: u16 = 1008;
+    pub(super) const NOBODY: u16 = 4001;
+    pub(super) const REVOKED: u16 = 4003;
+}
+
+/// Whether this is a client that was paired here: it says its token in every message.
+pub fn is_paired(principal: &Principal) -> bool {
+    let id = principal.credential.as_str();
+    id.strip_prefix(CREDENTIAL_PREFIX).is_some_and(|rest| rest.starts_with('_'))
+}
 
 /// One client's connection.
 #[derive(Debug)]
 pub struct Connection {
-    principal: Option<Principal>,
+    /// Names what this connection makes.
+    own_name: ConnectionId,
+    /// Who opened the socket with a credential of another kind.
+    opener: Option<Principal>,
+    /// The token in the socket's address, if a client that was paired here opened it.
+    shown: Option<String>,
+    known: Option<Known>,
+    limits: Limits,
+    chance: Chance,
+    opened_at: Timestamp,
+    writer: Writer,
+    /// Whether the client said which session it means.
+    is_named: bool,
+    session: Option<SessionId>,
+    prompts: BTreeMap<PromptId, Prompt>,
+    streaming: Streaming,
+    tickets: BTreeMap<u64, Asked>,
+    count: u64,
+    /// The answer that the next frame waits for.
+    busy: Option<u64>,
+    waiting: VecDeque<Frame>,
+    strange_frames: usize,
+    /// Sends that are not delivered yet, with the ids that their sender gave them.
+    own_sends: VecDeque<(MessageId, Option<String>)>,
+}
+
+/// Somebody who showed a token.
+#[derive(Debug)]
+struct Known {
+    token: String,
+    principal: Principal,
+    key: Option<seal::Key>,
+    expires_at: Option<Timestamp>,
+}
+
+/// What was asked of the shell.
+#[derive(Debug)]
+enum Asked {
+    Pair(Box<Pairing>),
+    /// Who shows the token of the frame that is next, or of the address.
+    Recognise(String),
+    List,
+    /// The session that the client named.
+    FollowNamed,
+    Follow,
+    Spend {
+        nonce: [u8; seal::NONCE_BYTES],
+        request: Option<String>,
+        text: String,
+    },
+    Send(MessageId),
+    Answer(String),
+}
+
+/// Who says a frame.
+enum Speaker {
+    Known,
+    /// This will tell.
+    Asked(Act),
+    Nobody(&'static str),
 }
 
 impl Connection {
-    /// A socket opened. `query` is what its address said behind the question mark.
+    /// A socket opened. `query` is what its address said behind the question mark, `seed` what
+    /// nobody else has drawn.
     pub fn new(
-        _connection: ConnectionId,
+        connection: ConnectionId,
         principal: Option<Principal>,
-        _query: &str,
-        _limits: Limits,
-        _now: Timestamp,
+        query: &str,
+        limits: Limits,
+        seed: [u8; seal::KEY_BYTES],
+        now: Timestamp,
     ) -> Self {
-        Self { principal }
+        let value = |wanted: &str| {
+            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            pairs.find(|(name, value)| *name == wanted && !value.is_empty()).map(|(_, it)| it)
+        };
+        let named = value("session_id");
+        let paired = principal.as_ref().is_some_and(is_paired);
+        Self {
+            own_name: connection,
+            opener: principal.filter(|who| !is_paired(who)),
+            shown: value("token").filter(|_| paired).map(str::to_owned),
+            known: None,
+            limits,
+            chance: Chance::new(seed),
+            opened_at: now,
+            writer: Writer::new(named.unwrap_or(DEFAULT_SESSION)),
+            is_named: named.is_some(),
+            session: None,
+            prompts: BTreeMap::new(),
+            streaming: Streaming::default(),
+            tickets: BTreeMap::new(),
+            count: 0,
+            busy: None,
+            waiting: VecDeque::new(),
+            strange_frames: 0,
+            own_sends: VecDeque::new(),
+        }
     }
+
+    fn who(&self) -> Option<&Principal> {
+        self.known.as_ref().map(|known| &known.principal).or(self.opener.as_ref())
+    }
+
+    /// Takes the frames that need not wait.
+    fn advance(&mut self, now: Timestamp) -> Vec<Act> {
+        let mut acts = vec![];
+        while self.busy.is_none() {
+            let Some(frame) = self.waiting.pop_front() else { break };
+            if let Some(frame) = self.step(frame, now, &mut acts) {
+                self.waiting.push_front(frame);
+            }
+        }
+        acts
+    }
+
+    /// Takes a frame, or gives it back until what it waits for is there.
+    fn step(&mut self, frame: Frame, now: Timestamp, acts: &mut Vec<Act>) -> Option<Frame> {
+        if let Said::Pairing { code, public, name } = frame.said {
+            let (request, session) = (frame.request, frame.session);
+            acts.extend(self.on_pairing(request, session, code, public.as_ref(), name));
+            return None;
+        }
+        match self.identify(&frame, now) {
+            Speaker::Known => {}
+            Speaker::Asked(act) => {
+                acts.push(act);
+                return Some(frame);
+            }
+            Speaker::Nobody(words) => {
+                acts.push(self.unauthorized(frame.request.as_deref(), words));
+                return None;
+            }
+        }
+        self.name_session(&frame.session);
+        if self.session.is_none() {
+            acts.extend(self.find_session());
+            return Some(frame);
+        }
+        acts.extend(match frame.said {
+            Said::Pairing { .. } => vec![],
+            Said::User { content, sealed } => self.on_user(frame.request, content, sealed, now),
+            Said::Approval { approved, reason, is_sealed } => {
+                self.on_approval(frame.request, approved, reason, is_sealed)
+            }
+        });
+        None
+    }
+
+    fn identify(&mut self, frame: &Frame, now: Timestamp) -> Speaker {
+        let Some(token) = &frame.token else {
+            return match (&self.known, &self.opener) {
+                (None, Some(_)) => Speaker::Known,
+                (Some(_) | None, _) => Speaker::Nobody("access_token is required"),
+            };
+        };
+        match &self.known {
+            Some(known) if known.token == *token => match known.expires_at {
+                Some(at) if at <= now => Speaker::Nobody("access_token is invalid or expired"),
+                Some(_) | None => Speaker::Known,
+            },
+            Some(_) | None => Speaker::Asked(self.recognise(token.clone())),
+        }
+    }
+
+    fn recognise(&mut self, token: String) -> Act {
+        let ticket = self.ticket(Asked::Recognise(token.clone()));
+        self.busy = Some(ticket);
+        Act::Recognise { token, ticket }
+    }
+
+    fn on_recognised(&mut self, token: String, known: Option<Recognised>) -> Vec<Act> {
+        let Some(Recognised { principal, key, expires_at }) = known else {
+            let request = self.waiting.pop_front().and_then(|frame| frame.request);
+            return vec![
+                self.unauthorized(request.as_deref(), "access_token is invalid or expired"),
+            ];
+        };
+        self.strange_frames = 0;
+        self.known = Some(Known { token, principal, key: key.map(Into::into), expires_at });
+        if self.session.is_none() && self.waiting.is_empty() {
+            return self.find_session();
+        }
+        vec![]
+    }
+
+    /// The first envelope says which session is meant, unless the address did.
+    fn name_session(&mut self, name: &str) {
+        if self.is_named {
+            return;
+        }
+        self.is_named = true;
+        if self.writer.label() != name {
+            self.writer = Writer::new(name);
+            self.session = None;
+        }
+    }
+
+    fn find_session(&mut self) -> Vec<Act> {
+        let label = self.writer.label();
+        let named = SessionId::parse(label).filter(|_| label != DEFAULT_SESSION);
+        let ticket = match &named {
+            Some(_) => self.ticket(Asked::FollowNamed),
+            None => self.ticket(Asked::List),
+        };
+        self.busy = Some(ticket);
+        vec![named.map_or(Act::List { ticket }, |session| Act::Follow { session, ticket })]
+    }
+
+    fn on_listed(&mut self, listed: &[Listing]) -> Vec<Act> {
+        let Some(session) = most_recent(listed) else { return self.no_session() };
+        let ticket = self.ticket(Asked::Follow);
+        self.busy = Some(ticket);
+        vec![Act::Follow { session, ticket }]
+    }
+
+    fn on_followed(&mut self, followed: &Followed) -> Vec<Act> {
+        self.session = Some(followed.session.clone());
+        self.streaming = Streaming::default();
+        let open = followed.glance.card.prompts.iter().cloned();
+        self.prompts = open.map(|prompt| (prompt.id.clone(), prompt)).collect();
+        self.greet(followed)
+    }
+
+    fn no_session(&mut self) -> Vec<Act> {
+        let Some(frame) = self.waiting.pop_front() else { return vec![] };
+        let words = "There is no session yet; start one, with farhelm launch or in another client";
+        let request = frame.request.as_deref();
+        vec![Act::Send(self.writer.error(request, "session_unknown", words))]
+    }
+
+    fn wish(&self, wish: Wish, ticket: u64) -> Vec<Act> {
+        let Some(session) = self.session.clone() else { return vec![] };
+        vec![Act::Wish { session, wish: Box::new(wish), ticket }]
+    }
+
+    fn ticket(&mut self, asked: Asked) -> u64 {
+        self.count += 1;
+        self.tickets.insert(self.count, asked);
+        self.count
+    }
+
+    fn is_full(&self) -> bool {
+        self.tickets.len() >= IN_FLIGHT_MAX
+    }
+
+    fn too_much(&self, request: Option<&str>) -> Act {
+        let words = "Too many messages at once; wait a little";
+        Act::Send(self.writer.error(request, "rate_limited", words))
+    }
+
+    fn unauthorized(&self, request: Option<&str>, words: &str) -> Act {
+        Act::Send(self.writer.error(request, "unauthorized", words))
+    }
+}
+
+/// The session in which something happened last, of those that people still see.
+fn most_recent(listed: &[Listing]) -> Option<SessionId> {
+    let rank = |listing: &&Listing| {
+        let status = &listing.card.status;
+        (!status.is_closed(), !status.archived, status.last_seen_at, listing.head)
+    };
+    listed.iter().max_by_key(rank).map(|listing| listing.id.clone())
 }
 
 impl Visitor for Connection {
     fn principal(&self) -> Option<&Principal> {
-        self.principal.as_ref()
+        self.who()
     }
 
     fn on_open(&mut self, _now: Timestamp) -> Vec<Act> {
-        vec![Act::Close { code: 1011, reason: "this dialect is not spoken yet" }]
+        match self.shown.take() {
+            Some(token) => vec![self.recognise(token)],
+            None if self.opener.is_some() => self.find_session(),
+            None => vec![],
+        }
     }
 
-    fn on_text(&mut self, _text: &str, _throttle: &mut dyn Throttle, _now: Timestamp) -> Vec<Act> {
-        vec![]
+    fn on_text(&mut self, text: &str, throttle: &mut dyn Throttle, now: Timestamp) -> Vec<Act> {
+        let is_stranger = self.who().is_none();
+        if is_stranger {
+            self.strange_frames += 1;
+            if self.strange_frames > STRANGE_FRAMES_MAX {
+                let reason = "too many frames without an access token";
+                return vec![Act::Close { code: close::TOO_MUCH, reason }];
+            }
+        }
+        let may_speak = is_stranger || throttle.frame(now);
+        let frame = match envelope::read(text) {
+            Ok(frame) => frame,
+            Err(_) if !may_speak => return vec![],
+            Err(Broken::NotJson) => {
+                return vec![Act::Close { code: close::NOT_JSON, reason: "the frame is not JSON" }];
+            }
+            Err(Broken::Envelope { request, words }) => {
+                let error = self.writer.error(request.as_deref(), "invalid_payload", &words);
+                return vec![Act::Send(error)];
+            }
+        };
+        let is_send = !is_stranger && matches!(frame.said, Said::User { .. });
+        let is_full = self.waiting.len() >= WAITING_MAX;
+        if !may_speak || is_full || (is_send && !throttle.send(now)) {
+            return vec![self.too_much(frame.request.as_deref())];
+        }
+        self.waiting.push_back(frame);
+        self.advance(now)
     }
 
-    fn on_answer(&mut self, _ticket: u64, _answer: Answer, _now: Timestamp) -> Vec<Act> {
-        vec![]
+    fn on_answer(&mut self, ticket: u64, answer: Answer, now: Timestamp) -> Vec<Act> {
+        let Some(asked) = self.tickets.remove(&ticket) else { return vec![] };
+        self.busy.take_if(|busy| *busy == ticket);
+        let mut acts = match (asked, answer) {
+            (Asked::Pair(pairing), Answer::Paired(paired)) => self.on_paired(*pairing, paired, now),
+            (Asked::Recognise(token), Answer::Recognised(known)) => {
+                self.on_recognised(token, known.map(|known| *known))
+            }
+            (Asked::List, Answer::Listed(listed)) => self.on_listed(&listed),
+            (Asked::FollowNamed | Asked::Follow, Answer::Followed(Some(followed))) => {
+                self.on_followed(&followed)
+            }
+            (Asked::FollowNamed, Answer::Followed(None)) => {
+                // No such session: the one in which something happened last.
+                let ticket = self.ticket(Asked::List);
+                self.busy = Some(ticket);
+                vec![Act::List { ticket }]
+            }
+            (Asked::Follow, Answer::Followed(None)) => self.no_session(),
+            (Asked::Spend { nonce, request, text }, Answer::Spent(is_new)) => {
+                self.on_spent(is_new, &nonce, request, text, now)
+            }
+            (Asked::Send(id), Answer::Done(done)) => self.on_sent(&id, done),
+            (Asked::Answer(id), Answer::Done(done)) => self.on_answered(&id, done),
+            // The shell answers what was asked.
+            (
+                Asked::Pair(_)
+                | Asked::Recognise(_)
+                | Asked::List
+                | Asked::FollowNamed
+                | Asked::Follow
+                | Asked::Spend { .. }
+                | Asked::Send(_)
+                | Asked::Answer(_),
+                _,
+            ) => vec![],
+        };
+        acts.extend(self.advance(now));
+        acts
     }
 
-    fn on_event(&mut self, _recorded: &Recorded, _encoded: &Encoded, _acts: &mut Vec<Act>) {}
-
-    fn on_passing(&mut self, _passing: &Passing, _encoded: &Encoded, _acts: &mut Vec<Act>) {}
-
-    fn on_caught_up(&mut self, _followed: Followed, _now: Timestamp) -> Vec<Act> {
-        vec![]
+    fn on_event(&mut self, recorded: &Recorded, encoded: &Encoded, acts: &mut Vec<Act>) {
+        if self.session.is_some() {
+            self.show(recorded, encoded, acts);
+        }
     }
 
-    fn on_tick(&mut self, _now: Timestamp) -> Vec<Act> {
-        vec![]
+    fn on_passing(&mut self, passing: &Passing, encoded: &Encoded, acts: &mut Vec<Act>) {
+        if self.session.is_some() {
+            self.chunk(&passing.delta, encoded, acts);
+        }
+    }
+
+    fn on_caught_up(&mut self, followed: Followed, _now: Timestamp) -> Vec<Act> {
+        self.drafts(&followed.drafts)
+    }
+
+    fn on_revoked(&mut self) -> Vec<Act> {
+        let words = "This client was revoked; pair it again with farhelm pair";
+        let reason = "the token was revoked";
+        vec![self.unauthorized(None, words), Act::Close { code: close::REVOKED, reason }]
+    }
+
+    fn on_tick(&mut self, now: Timestamp) -> Vec<Act> {
+        if self.deadline().is_none_or(|at| now < at) {
+            return vec![];
+        }
+        if self.who().is_none() {
+            let reason = "nobody was paired in time";
+            return vec![Act::Close { code: close::NOBODY, reason }];
+        }
+        let words = "access_token is invalid or expired";
+        let reason = "the token is no longer good";
+        vec![self.unauthorized(None, words), Act::Close { code: close::REVOKED, reason }]
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        None
+        match (&self.known, &self.opener) {
+            (Some(known), _) => known.expires_at,
+            (None, Some(_)) => None,
+            (None, None) => Some(self.opened_at.plus_ms(PAIRING_WITHIN_MS)),
+        }
     }
 }

@@ -17,6 +17,7 @@ use super::send_accept::SendAccept;
 use super::senders::Senders;
 use super::statistics::median;
 use super::trouble::{During as _, Outcome};
+use super::webchannel::Sealing;
 
 /// What can be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -50,6 +51,8 @@ pub(crate) enum Scenario {
     AgentsProxyMemory,
     /// The two of them
     Agents,
+    /// A sealed webchannel frame, for each client that hears it
+    WebchannelSeal,
 }
 
 /// One scenario, ready to be measured.
@@ -67,7 +70,7 @@ pub(super) trait Contest {
 }
 
 impl Scenario {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::SendAccept,
         Self::Senders64,
         Self::LedgerAppend,
@@ -79,6 +82,7 @@ impl Scenario {
         Self::ColdStart1gb,
         Self::AgentsTokenHop,
         Self::AgentsProxyMemory,
+        Self::WebchannelSeal,
     ];
 
     /// What a name on the command line stands for.
@@ -105,6 +109,7 @@ impl Scenario {
                 (("agents_token_hop", "µs"), (Good::AtMost, 500.0))
             }
             Self::AgentsProxyMemory => (("agents_proxy_memory", "MiB"), (Good::AtMost, 25.0)),
+            Self::WebchannelSeal => (("webchannel_seal", "µs"), (Good::AtMost, 5.0)),
         }
     }
 
@@ -121,6 +126,7 @@ impl Scenario {
             Self::ColdStart1gb => Box::new(ColdStart::with_large_database(lab)?),
             Self::AgentsTokenHop | Self::Agents => Box::new(TokenHop::prepare(lab)?),
             Self::AgentsProxyMemory => Box::new(ProxyMemory::prepare(lab)),
+            Self::WebchannelSeal => Box::new(Sealing::prepare()?),
         })
     }
 }

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use domain::content::Failure;
 use domain::fleet::{LaunchWish, launches};
 use domain::session::{Command, Wish};
-use domain::{RequestId, SessionId, Timestamp, fleet};
+use domain::{CredentialId, RequestId, SessionId, Timestamp, fleet};
 use tokio::sync::mpsc;
 use wire::port::{Denied, PageOf};
 use wire::visitor::{Act, Answer, Followed, Visitor};
@@ -29,7 +29,7 @@ use crate::books::EventPage;
 use crate::hub::{Burst, Live, Missing, Published, Watch};
 use crate::metrics::Held;
 use crate::owner::Reply;
-use crate::ports::{Door, NewFile};
+use crate::ports::{Door, NewFile, Work};
 use crate::routes::Kick;
 use place::Place;
 
@@ -75,6 +75,9 @@ struct Gate<V> {
     held: Vec<(u64, Answer)>,
     frames: Vec<Bytes>,
     closing: Option<(u16, &'static str)>,
+    /// Who speaks, and what ends when they may no longer.
+    credential: Option<CredentialId>,
+    revoked: Option<Work<()>>,
 }
 
 /// Serves a visitor until either side ends. `first` is a frame that was read to tell the dialect.
@@ -101,7 +104,10 @@ pub async fn serve_visitor<V: Visitor, T: Transport>(
         held: vec![],
         frames: vec![],
         closing: None,
+        credential: None,
+        revoked: None,
     };
+    gate.meet();
     let acts = gate.visitor.on_open(gate.now());
     gate.carry_out(acts).await;
     if let Some(first) = first {
@@ -119,6 +125,7 @@ pub async fn serve_visitor<V: Visitor, T: Transport>(
         tokio::select! {
             biased;
             asked = kick.asked() => gate.closing = Some(asked),
+            () = ended(gate.revoked.as_mut()) => gate.on_revoked().await,
             Some(answer) = returned.recv() => gate.on_returned(answer).await,
             incoming = transport.receive() => {
                 if matches!(incoming, Incoming::Closed) {
@@ -175,6 +182,24 @@ impl<V: Visitor> Gate<V> {
 
     async fn answer(&mut self, ticket: u64, answer: Answer) {
         let acts = self.visitor.on_answer(ticket, answer, self.now());
+        self.meet();
+        self.carry_out(acts).await;
+    }
+
+    /// Whoever comes in by a word within a frame is counted and watched under their own name.
+    fn meet(&mut self) {
+        let credential = self.visitor.principal().map(|who| who.credential.clone());
+        if credential == self.credential {
+            return;
+        }
+        self.throttle.rename(super::client::key(self.visitor.principal()));
+        self.revoked = credential.as_ref().map(|credential| self.door.revoked(credential));
+        self.credential = credential;
+    }
+
+    async fn on_revoked(&mut self) {
+        self.revoked = None;
+        let acts = self.visitor.on_revoked();
         self.carry_out(acts).await;
     }
 
@@ -384,9 +409,20 @@ impl<V: Visitor> Gate<V> {
                     let loaded = self.relay.ports().uploads.load(&attachment.id);
                     self.later(ticket, async move { Answer::Loaded(loaded.await) });
                 }
-                Act::Pair { code, name, ticket } => {
-                    let paired = self.door.pair(code, name);
+                Act::Pair { code, name, key, ticket } => {
+                    let paired = self.door.pair(code, name, key);
                     self.later(ticket, async move { Answer::Paired(paired.await) });
+                }
+                Act::Recognise { token, ticket } => {
+                    let known = self.door.recognise(token);
+                    self.later(
+                        ticket,
+                        async move { Answer::Recognised(known.await.map(Box::new)) },
+                    );
+                }
+                Act::Spend { credential, nonce, ticket } => {
+                    let spent = self.door.spend(credential, nonce);
+                    self.later(ticket, async move { Answer::Spent(spent.await) });
                 }
                 Act::Identify { token, ticket } => {
                     let known = self.door.identify(token);
@@ -477,6 +513,13 @@ impl<V: Visitor> Gate<V> {
 fn page_of(page: EventPage) -> PageOf {
     let EventPage { events, head, first_kept, has_more } = page;
     PageOf { events, head, first_kept, has_more }
+}
+
+async fn ended(work: Option<&mut Work<()>>) {
+    match work {
+        Some(work) => work.await,
+        None => std::future::pending().await,
+    }
 }
 
 async fn next(live: Option<&mut Watch>) -> Result<Burst, Missing> {

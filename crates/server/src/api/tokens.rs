@@ -47,7 +47,8 @@ pub(super) async fn list(
 ) -> Result<Response, Problem> {
     visitor.owner()?;
     let credentials = house.auth.list().await?;
-    let valid = credentials.iter().filter(|credential| credential.revoked_at.is_none());
+    let now = clock::now();
+    let valid = credentials.iter().filter(|credential| crate::auth::is_valid(credential, now));
     let tokens: Vec<_> = valid.map(describe).collect();
     Ok(told(StatusCode::OK, &object!({ "tokens": tokens })))
 }

@@ -32,6 +32,8 @@ pub(crate) struct Entry {
     role: Role,
     name: String,
     touched_ms: AtomicU64,
+    /// `None`: until somebody revokes it.
+    expires_at: Option<Timestamp>,
 }
 
 impl Book {
@@ -50,6 +52,7 @@ impl Book {
             role: credential.role,
             name: credential.name.clone(),
             touched_ms: AtomicU64::new(credential.last_used_at.unwrap_or_default().0),
+            expires_at: super::channel::expires_at(credential),
         };
         self.ids.insert(credential.id.clone());
         self.by_hash.insert(credential.secret_hash, Arc::new(entry));
@@ -77,6 +80,15 @@ impl Book {
 impl Entry {
     pub(crate) fn id(&self) -> &CredentialId {
         &self.id
+    }
+
+    /// Whether it still opens anything.
+    pub(crate) fn is_good(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|at| now < at)
+    }
+
+    pub(crate) fn expires_at(&self) -> Option<Timestamp> {
+        self.expires_at
     }
 
     pub(crate) fn principal(&self) -> Principal {
@@ -124,6 +136,20 @@ mod tests {
         assert!(entry.touch(Timestamp(1_000)));
         assert!(!entry.touch(Timestamp(1_000 + TOUCH_INTERVAL_MS - 1)));
         assert!(entry.touch(Timestamp(1_000 + TOUCH_INTERVAL_MS)));
+    }
+
+    // spec: webchannel/tokens.4
+    #[test]
+    fn a_webchannel_credential_ends_by_itself_and_others_do_not() {
+        let mut paired = credential("web_a", [1; 32], None);
+        paired.kind = CredentialKind::Webchannel;
+        let book = Book::new(&[paired, credential("tok_b", [2; 32], None)]);
+        let end = Timestamp(1 + wire::webchannel::TOKEN_LIFETIME_MS);
+
+        let entry = book.find(&[1; 32]).unwrap();
+        assert!(entry.is_good(Timestamp(end.0 - 1)));
+        assert!(!entry.is_good(end));
+        assert!(book.find(&[2; 32]).unwrap().is_good(Timestamp(u64::MAX)));
     }
 
     fn credential(id: &str, secret_hash: SecretHash, revoked_ms: Option<u64>) -> Credential {

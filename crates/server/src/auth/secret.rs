@@ -32,6 +32,11 @@ pub(crate) fn id(prefix: &str) -> Result<String, NoRandomness> {
     Ok(format!("{prefix}_{}", hex(&random::<ID_BYTES>()?)))
 }
 
+/// What chance begins with, for whoever may not ask for it themselves.
+pub(crate) fn seed() -> Result<[u8; 32], NoRandomness> {
+    random()
+}
+
 /// Six digits, each as likely as the others.
 pub(crate) fn six_digits() -> Result<String, NoRandomness> {
     const CODES: u32 = 1_000_000;

@@ -115,6 +115,8 @@ impl Connection {
                 | Act::Store { .. }
                 | Act::Load { .. }
                 | Act::Pair { .. }
+                | Act::Recognise { .. }
+                | Act::Spend { .. }
                 | Act::Identify { .. }) => acts.push(other),
             }
         }

@@ -311,6 +311,8 @@ impl Relay {
                 | Act::Launch { .. }
                 | Act::Load { .. }
                 | Act::Pair { .. }
+                | Act::Recognise { .. }
+                | Act::Spend { .. }
                 | Act::Identify { .. }) => panic!("this dialect never asks for {other:?}"),
             }
         }
