@@ -55,8 +55,7 @@ fn said(client: &mut Client, name: &str, frame: &str, place: &str) -> Value {
         frame = frame.replace("$public", &seal::encode(&Secret::from(secret).public()));
     }
     let mut frame: Value = serde_json::from_str(&frame).expect(place);
-    let matter = frame["payload"]["e2e"]["seal"].take();
-    if !matter.is_null() {
+    if let Some(matter) = frame.pointer_mut("/payload/e2e/seal").map(Value::take) {
         frame["payload"]["e2e"] = client.seal(&matter);
     }
     frame
