@@ -392,6 +392,9 @@ impl Door for Lobby {
 
     fn identify(&self, token: String) -> ports::Work<Option<Principal>> {
         let auth = self.auth.clone();
-        Box::pin(async move { auth.check(&token, crate::clock::now()) })
+        Box::pin(async move {
+            let principal = auth.check(&token, crate::clock::now());
+            principal.filter(|who| !webchannel::is_paired(who))
+        })
     }
 }

@@ -27,6 +27,8 @@ use crate::house::House;
 
 /// How long a browser may remember a preflight.
 const PREFLIGHT_REMEMBERED_S: &str = "600";
+/// Where the token of a webchannel client opens anything.
+const WEBCHANNEL_PATHS: [&str; 2] = ["/ws", "/ws/webchannel"];
 const METHODS: &str = "GET, POST, PATCH, DELETE";
 const REQUEST_HEADERS: &str = "authorization, content-type";
 /// The page may load and reach only what the relay serves; its sockets are the relay's own.
@@ -90,6 +92,11 @@ fn admit(house: &House, request: &Request, seen: &Seen) -> Result<Visitor, Probl
         principal.ok_or_else(Problem::credential_wrong)
     };
     let principal = shown.map(check).transpose()?;
+    // Whoever reads such a token from the wire must not get around the seal by another way.
+    let is_paired = principal.as_ref().is_some_and(wire::webchannel::is_paired);
+    if is_paired && !WEBCHANNEL_PATHS.contains(&request.uri().path()) {
+        return Err(Problem::webchannel_only());
+    }
     Ok(Visitor { principal, address: seen.address, secure: seen.secure })
 }
 

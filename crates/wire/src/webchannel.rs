@@ -8,11 +8,13 @@
 
 mod approvals;
 mod envelope;
+mod join;
 mod pairing;
 pub mod seal;
 mod sends;
 mod shown;
 mod stream;
+mod who;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,8 +27,9 @@ use self::envelope::{Broken, DEFAULT_SESSION, Frame, Said, Writer};
 use self::pairing::Pairing;
 use self::seal::Chance;
 use self::stream::Streaming;
-use crate::port::{Limits, Listing, Throttle};
-use crate::visitor::{Act, Answer, Encoded, Followed, Recognised, Visitor};
+use self::who::Speaker;
+use crate::port::{Limits, Throttle};
+use crate::visitor::{Act, Answer, Encoded, Followed, Visitor};
 
 /// What the ids of credentials begin with that were made by pairing here.
 pub const CREDENTIAL_PREFIX: &str = "web";
@@ -84,7 +87,14 @@ pub struct Connection {
     waiting: VecDeque<Frame>,
     strange_frames: usize,
     /// Sends that are not delivered yet, with the ids that their sender gave them.
-    own_sends: VecDeque<(MessageId, Option<String>)>,
+    own_sends: VecDeque<OwnSend>,
+}
+
+/// A send of this connection.
+#[derive(Debug)]
+struct OwnSend {
+    id: MessageId,
+    request: Option<String>,
 }
 
 /// Somebody who showed a token.
@@ -113,14 +123,6 @@ enum Asked {
     },
     Send(MessageId),
     Answer(String),
-}
-
-/// Who says a frame.
-enum Speaker {
-    Known,
-    /// This will tell.
-    Asked(Act),
-    Nobody(&'static str),
 }
 
 impl Connection {
@@ -205,92 +207,10 @@ impl Connection {
             Said::Pairing { .. } => vec![],
             Said::User { content, sealed } => self.on_user(frame.request, content, sealed, now),
             Said::Approval { approved, reason, is_sealed } => {
-                self.on_approval(frame.request, approved, reason, is_sealed)
+                self.on_approval(frame.request.as_deref(), approved, reason, is_sealed)
             }
         });
         None
-    }
-
-    fn identify(&mut self, frame: &Frame, now: Timestamp) -> Speaker {
-        let Some(token) = &frame.token else {
-            return match (&self.known, &self.opener) {
-                (None, Some(_)) => Speaker::Known,
-                (Some(_) | None, _) => Speaker::Nobody("access_token is required"),
-            };
-        };
-        match &self.known {
-            Some(known) if known.token == *token => match known.expires_at {
-                Some(at) if at <= now => Speaker::Nobody("access_token is invalid or expired"),
-                Some(_) | None => Speaker::Known,
-            },
-            Some(_) | None => Speaker::Asked(self.recognise(token.clone())),
-        }
-    }
-
-    fn recognise(&mut self, token: String) -> Act {
-        let ticket = self.ticket(Asked::Recognise(token.clone()));
-        self.busy = Some(ticket);
-        Act::Recognise { token, ticket }
-    }
-
-    fn on_recognised(&mut self, token: String, known: Option<Recognised>) -> Vec<Act> {
-        let Some(Recognised { principal, key, expires_at }) = known else {
-            let request = self.waiting.pop_front().and_then(|frame| frame.request);
-            return vec![
-                self.unauthorized(request.as_deref(), "access_token is invalid or expired"),
-            ];
-        };
-        self.strange_frames = 0;
-        self.known = Some(Known { token, principal, key: key.map(Into::into), expires_at });
-        if self.session.is_none() && self.waiting.is_empty() {
-            return self.find_session();
-        }
-        vec![]
-    }
-
-    /// The first envelope says which session is meant, unless the address did.
-    fn name_session(&mut self, name: &str) {
-        if self.is_named {
-            return;
-        }
-        self.is_named = true;
-        if self.writer.label() != name {
-            self.writer = Writer::new(name);
-            self.session = None;
-        }
-    }
-
-    fn find_session(&mut self) -> Vec<Act> {
-        let label = self.writer.label();
-        let named = SessionId::parse(label).filter(|_| label != DEFAULT_SESSION);
-        let ticket = match &named {
-            Some(_) => self.ticket(Asked::FollowNamed),
-            None => self.ticket(Asked::List),
-        };
-        self.busy = Some(ticket);
-        vec![named.map_or(Act::List { ticket }, |session| Act::Follow { session, ticket })]
-    }
-
-    fn on_listed(&mut self, listed: &[Listing]) -> Vec<Act> {
-        let Some(session) = most_recent(listed) else { return self.no_session() };
-        let ticket = self.ticket(Asked::Follow);
-        self.busy = Some(ticket);
-        vec![Act::Follow { session, ticket }]
-    }
-
-    fn on_followed(&mut self, followed: &Followed) -> Vec<Act> {
-        self.session = Some(followed.session.clone());
-        self.streaming = Streaming::default();
-        let open = followed.glance.card.prompts.iter().cloned();
-        self.prompts = open.map(|prompt| (prompt.id.clone(), prompt)).collect();
-        self.greet(followed)
-    }
-
-    fn no_session(&mut self) -> Vec<Act> {
-        let Some(frame) = self.waiting.pop_front() else { return vec![] };
-        let words = "There is no session yet; start one, with farhelm launch or in another client";
-        let request = frame.request.as_deref();
-        vec![Act::Send(self.writer.error(request, "session_unknown", words))]
     }
 
     fn wish(&self, wish: Wish, ticket: u64) -> Vec<Act> {
@@ -316,15 +236,6 @@ impl Connection {
     fn unauthorized(&self, request: Option<&str>, words: &str) -> Act {
         Act::Send(self.writer.error(request, "unauthorized", words))
     }
-}
-
-/// The session in which something happened last, of those that people still see.
-fn most_recent(listed: &[Listing]) -> Option<SessionId> {
-    let rank = |listing: &&Listing| {
-        let status = &listing.card.status;
-        (!status.is_closed(), !status.archived, status.last_seen_at, listing.head)
-    };
-    listed.iter().max_by_key(rank).map(|listing| listing.id.clone())
 }
 
 impl Visitor for Connection {

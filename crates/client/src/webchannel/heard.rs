@@ -161,10 +161,8 @@ impl Machine {
     }
 
     fn on_tool_result(&mut self, request: Option<&str>, payload: &Value) -> Happening {
-        let known = match request {
-            Some(request) => self.tools.iter().position(|(id, _)| id == request),
-            None => None,
-        };
+        let place = |request| self.tools.iter().position(|(id, _)| id == request);
+        let known = request.and_then(place);
         // One that names no call we know is taken for the latest that is open.
         let place = known.or_else(|| self.tools.len().checked_sub(1));
         let call = place.and_then(|place| self.tools.remove(place));

@@ -63,10 +63,9 @@ fn paired(number: u8) -> Outcome<Connection> {
     let credential = format!("web_{number}").into();
     let principal = Principal { credential, role: Role::Operator, client: None, name };
     let acts = client.on_answer(ticket, Answer::Paired(Ok((principal, "token".into()))), NOW);
-    let follow = acts.into_iter().find_map(|act| match act {
-        Act::Follow { ticket, .. } => Some(ticket),
-        _ => None,
-    });
+    let follow = acts
+        .into_iter()
+        .find_map(|act| if let Act::Follow { ticket, .. } = act { Some(ticket) } else { None });
     let card = Card { status: <_>::default(), config: None, prompts: vec![], run: None };
     let glance = Glance { card, waiting: vec![], is_held: false, run: None, context: None };
     let (session, head) = (SessionId::from(SESSION), Sequence(1));
@@ -81,7 +80,7 @@ impl Contest for Sealing {
     }
 
     fn measure(&mut self) -> Outcome<f64> {
-        let (mut acts, mut frames, mut bytes) = (vec![], 0_u32, 0);
+        let (mut acts, mut frames, mut bytes) = (vec![], 0_u32, 0.0);
         let begun = Instant::now();
         for _ in 0..DELTAS {
             let words = Content::Open(WORDS.to_owned());
@@ -95,7 +94,7 @@ impl Contest for Sealing {
             for act in acts.drain(..) {
                 if let Act::Send(frame) = act {
                     frames += 1;
-                    bytes += frame.len();
+                    bytes += f64::from(u32::try_from(frame.len()).unwrap_or(u32::MAX));
                 }
             }
         }
@@ -103,7 +102,7 @@ impl Contest for Sealing {
         if frames != DELTAS * u32::from(CLIENTS) {
             return Err(Trouble::new("a client was not shown everything"));
         }
-        self.frame_bytes = bytes as f64 / f64::from(frames);
+        self.frame_bytes = bytes / f64::from(frames);
         Ok(micros / f64::from(frames))
     }
 

@@ -101,10 +101,8 @@ fn is_final(happening: &Happening) -> bool {
 }
 
 fn finals(seen: &[Happening]) -> Vec<&str> {
-    let text = |it| match it {
-        &Happening::Final(Some(ref words)) => Some(words.as_str()),
-        _ => None,
-    };
+    let text =
+        |it| if let Happening::Final(Some(words)) = it { Some(words.as_str()) } else { None };
     seen.iter().filter_map(text).collect()
 }
 
@@ -195,6 +193,26 @@ async fn a_revoked_client_is_told_closed_and_stays_out() {
     assert_eq!(again.error().await, "unauthorized");
     other.user("say: still here").await;
     assert_eq!(finals(&other.until(is_final).await), ["still here"]);
+}
+
+// spec: webchannel/tokens.6
+#[tokio::test]
+async fn an_access_token_opens_no_other_door() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let client = Client::paired(&place, &up, "/ws/webchannel", 1).await;
+    let token = client.machine.auth().unwrap().access_token.clone();
+    for path in ["/ws/native", "/ws/control", "/v1/sessions"] {
+        let refused = connect_async(address(&up, &format!("{path}?token={token}"))).await;
+        let Err(Error::Http(response)) = refused else { panic!("{path} let it in") };
+        assert_eq!(response.status(), 403, "{path}");
+    }
+    // On `/ws` it is known without a word.
+    let (socket, machine) = (format!("/ws?token={token}"), client.machine);
+    let mut again = Client::open(&up, &socket, machine).await.unwrap();
+    let mut other = Client::paired(&place, &up, "/ws/webchannel", 2).await;
+    other.user("say: heard").await;
+    assert_eq!(finals(&again.until(is_final).await), ["heard"]);
 }
 
 // spec: webchannel/pairing.3

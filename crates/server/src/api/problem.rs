@@ -54,6 +54,11 @@ impl Problem {
         Self { forget_cookie: true, ..problem }
     }
 
+    pub(crate) fn webchannel_only() -> Self {
+        let words = "This token is a webchannel client's: it opens /ws/webchannel and nothing else";
+        Self::new(StatusCode::FORBIDDEN, "forbidden", words)
+    }
+
     pub(crate) fn role(has: Role, needs: &[Role]) -> Self {
         let needs: Vec<_> = needs.iter().map(|role| role_word(*role)).collect();
         let needs = needs.join(" or ");

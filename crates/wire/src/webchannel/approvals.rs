@@ -94,13 +94,13 @@ impl Connection {
     /// A client decides. It is known and with its session.
     pub(super) fn on_approval(
         &mut self,
-        request: Option<String>,
+        request: Option<&str>,
         approved: Option<bool>,
         reason: Option<String>,
         is_sealed: bool,
     ) -> Vec<Act> {
         let invalid = |words: &str| {
-            let error = self.writer.error(request.as_deref(), "invalid_payload", words);
+            let error = self.writer.error(request, "invalid_payload", words);
             vec![Act::Send(error)]
         };
         if is_sealed {
@@ -109,7 +109,7 @@ impl Connection {
         let Some(approved) = approved else {
             return invalid("A decision says approved, true or false");
         };
-        let Some(id) = request.as_deref() else {
+        let Some(id) = request else {
             return invalid("A decision names its question by request_id");
         };
         let Some(prompt) = self.prompts.get(&PromptId::from(id)) else {

@@ -105,10 +105,7 @@ fn take(object: &mut Map<String, Value>, name: &str) -> Option<Value> {
 }
 
 fn take_text(object: &mut Map<String, Value>, name: &str) -> Option<String> {
-    match object.remove(name)? {
-        Value::String(text) => Some(text),
-        _ => None,
-    }
+    if let Value::String(text) = object.remove(name)? { Some(text) } else { None }
 }
 
 /// How an envelope is sealed.

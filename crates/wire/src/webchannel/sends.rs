@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::{Asked, Connection, seal};
+use super::{Asked, Connection, OwnSend, seal};
 use crate::port::Denied;
 use crate::visitor::Act;
 
@@ -111,7 +111,7 @@ impl Connection {
         done: Result<Vec<Recorded>, Denied>,
     ) -> Vec<Act> {
         let Err(denied) = done else { return vec![] };
-        let Some(request) = self.disown(id) else { return vec![] };
+        let Some(OwnSend { request, .. }) = self.disown(id) else { return vec![] };
         if let Denied::Refused(Refusal::SendRepeated(_)) = &denied {
             return vec![self.replayed(request.as_deref())];
         }
@@ -121,15 +121,15 @@ impl Connection {
 
     /// A send did not reach the agent. Its sender is told.
     pub(super) fn on_send_failed(&mut self, id: &MessageId, failure: &Failure) -> Option<Act> {
-        let request = self.disown(id)?;
+        let OwnSend { request, .. } = self.disown(id)?;
         let (code, words) = (failure.code.as_str(), &failure.message);
         Some(Act::Send(self.writer.error(request.as_deref(), code, words)))
     }
 
-    /// A send is settled. The id that its sender gave it, if this connection sent it.
-    pub(super) fn disown(&mut self, id: &MessageId) -> Option<Option<String>> {
-        let at = self.own_sends.iter().position(|(own, _)| own == id)?;
-        self.own_sends.remove(at).map(|(_, request)| request)
+    /// A send is settled. It, if this connection sent it.
+    pub(super) fn disown(&mut self, id: &MessageId) -> Option<OwnSend> {
+        let at = self.own_sends.iter().position(|own| own.id == *id)?;
+        self.own_sends.remove(at)
     }
 
     fn spend(&mut self, request: Option<String>, opened: Opened) -> Vec<Act> {
@@ -162,7 +162,7 @@ impl Connection {
         if self.own_sends.len() >= OWN_SENDS_MAX {
             self.own_sends.pop_front();
         }
-        self.own_sends.push_back((id.clone(), request));
+        self.own_sends.push_back(OwnSend { id: id.clone(), request });
         let by = self.who().map_or("", |who| who.name.as_str()).to_owned();
         let digest = Some(echo_digest(&text));
         let send = Send {
@@ -218,7 +218,7 @@ fn open(key: &seal::Key, sealed: Value) -> Result<Opened, (&'static str, &'stati
 pub(super) fn denial(denied: &Denied) -> (String, String) {
     let code = match denied {
         Denied::Refused(refusal) => match refusal {
-            Refusal::Unauthorized => "forbidden",
+            Refusal::Unauthorized | Refusal::OwnerOnly => "forbidden",
             Refusal::SessionUnknown => "session_unknown",
             Refusal::SessionClosed | Refusal::NoProxyConnected => "session_not_connected",
             Refusal::PromptNotOpen(_) => "approval_closed",

@@ -132,7 +132,7 @@ impl Connection {
         };
         let request = match voice {
             Voice::Agent => None,
-            Voice::Person => self.disown(&message.id).flatten(),
+            Voice::Person => self.disown(&message.id).and_then(|own| own.request),
         };
         self.streaming.finish(&message.id);
         let whole = || words(message).map(|words| content(&words)).into_iter().collect();
