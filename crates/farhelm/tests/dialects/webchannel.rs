@@ -101,9 +101,10 @@ fn is_final(happening: &Happening) -> bool {
 }
 
 fn finals(seen: &[Happening]) -> Vec<&str> {
-    let text =
-        |it| if let Happening::Final(Some(words)) = it { Some(words.as_str()) } else { None };
-    seen.iter().filter_map(text).collect()
+    fn whole(happening: &Happening) -> Option<&str> {
+        if let Happening::Final(Some(words)) = happening { Some(words) } else { None }
+    }
+    seen.iter().filter_map(whole).collect()
 }
 
 fn webchannel_ids(place: &Place) -> Vec<String> {
