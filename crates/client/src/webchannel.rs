@@ -223,8 +223,8 @@ impl Machine {
     }
 
     fn envelope(&self, kind: &str, request: Option<&str>, payload: Value) -> Value {
-        let mut envelope =
-            json!({ "v": 1, "type": kind, "session_id": self.session, "payload": payload });
+        let mut envelope = json!({ "v": 1, "type": kind, "session_id": self.session });
+        envelope["payload"] = payload;
         if let Some(request) = request {
             envelope["request_id"] = json!(request);
         }

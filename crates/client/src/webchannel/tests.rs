@@ -4,7 +4,8 @@ use super::*;
 use crate::{Seen, Speaker as _};
 
 fn told(kind: &str, request: Option<&str>, payload: Value) -> String {
-    let mut envelope = json!({ "v": 1, "type": kind, "session_id": "default", "payload": payload });
+    let mut envelope = json!({ "v": 1, "type": kind, "session_id": "default" });
+    envelope["payload"] = payload;
     if let Some(request) = request {
         envelope["request_id"] = json!(request);
     }

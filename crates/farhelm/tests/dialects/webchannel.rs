@@ -62,7 +62,7 @@ impl Client {
     async fn next(&mut self) -> Option<Value> {
         loop {
             let heard = tokio::time::timeout(PATIENCE, self.socket.next()).await;
-            match heard.expect("nothing is said").unwrap().unwrap() {
+            match heard.unwrap().unwrap().unwrap() {
                 Message::Text(text) => return Some(serde_json::from_str(&text).unwrap()),
                 Message::Close(frame) => {
                     assert_eq!(u16::from(frame.unwrap().code), 4003);
@@ -77,7 +77,7 @@ impl Client {
     async fn until(&mut self, fits: impl Fn(&Happening) -> bool) -> Vec<Happening> {
         let mut seen = vec![];
         loop {
-            let envelope = self.next().await.expect("it was closed");
+            let envelope = self.next().await.unwrap();
             seen.extend(self.machine.on_frame(&envelope.to_string()));
             if seen.last().is_some_and(&fits) {
                 return seen;
@@ -88,7 +88,7 @@ impl Client {
     /// The code of the next error.
     async fn error(&mut self) -> String {
         loop {
-            let envelope = self.next().await.expect("it was closed");
+            let envelope = self.next().await.unwrap();
             if envelope["type"] == "error" {
                 return envelope["payload"]["code"].as_str().unwrap().to_owned();
             }

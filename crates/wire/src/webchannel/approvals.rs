@@ -8,7 +8,7 @@ use domain::session::{Recorded, Wish};
 use domain::{ChoiceId, Content, PromptId, Refusal, RequestId};
 use serde_json::{Value, json};
 
-use super::envelope::Writer;
+use super::envelope::{Writer, cut};
 use super::{Asked, Connection, sends};
 use crate::port::Denied;
 use crate::visitor::Act;
@@ -35,12 +35,8 @@ fn about(detail: &Detail) -> Option<String> {
     let tool = detail.tool.as_deref()?;
     let mut about = tool.to_owned();
     if let Some(input) = &detail.input {
-        let cut = input.floor_char_boundary(INPUT_SHOWN_BYTES_MAX);
         about.push(' ');
-        about.push_str(&input[..cut]);
-        if cut < input.len() {
-            about.push('…');
-        }
+        about.push_str(&cut(input, INPUT_SHOWN_BYTES_MAX));
     }
     Some(about)
 }

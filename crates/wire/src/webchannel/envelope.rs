@@ -6,6 +6,8 @@
 //!
 //! Not here: what is done about any of it (`pairing`, `sends`, `approvals`).
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -98,6 +100,15 @@ pub(super) fn read(text: &str) -> Result<Frame, Broken> {
         None => return broken("An envelope has a type"),
     };
     Ok(Frame { session, request, token, said })
+}
+
+/// The beginning of a text, of at most so many bytes; an ellipsis stands for the rest.
+pub(super) fn cut(text: &str, bytes_max: usize) -> Cow<'_, str> {
+    if text.len() <= bytes_max {
+        return Cow::Borrowed(text);
+    }
+    let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    Cow::Owned(format!("{}…", &text[..end]))
 }
 
 fn take(object: &mut Map<String, Value>, name: &str) -> Option<Value> {

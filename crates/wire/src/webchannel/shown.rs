@@ -12,6 +12,7 @@ use domain::passing::Delta;
 use domain::session::{Event, Recorded, delivery, prompts, runs, status, transcript};
 use serde_json::{Value, json};
 
+use super::envelope::{Seal, cut};
 use super::stream::News;
 use super::{Connection, approvals};
 use crate::visitor::{Act, Encoded, Followed, Slot};
@@ -174,7 +175,7 @@ impl Connection {
                     Voice::Agent => ",\"role\":\"assistant\"}",
                     Voice::Person => ",\"role\":\"user\"}",
                 };
-                let sealed = super::envelope::Seal { key, nonce: chance.nonce(), mark };
+                let sealed = Seal { key, nonce: chance.nonce(), mark };
                 writer.write_sealed(kind, request, payload, &sealed)
             }
         })
@@ -218,7 +219,10 @@ fn tool_call(call: &ToolCall) -> Vec<u8> {
 
 /// The end of a tool call, if it is one.
 fn result(status: ToolStatus, detail: &Content<ToolDetail>) -> Option<Vec<u8>> {
-    let output = detail.open().and_then(|detail| detail.output.as_deref()).map(cut);
+    let output = detail
+        .open()
+        .and_then(|detail| detail.output.as_deref())
+        .map(|output| cut(output, OUTPUT_SHOWN_BYTES_MAX).into_owned());
     let failed = |otherwise: &str| {
         let words = output.clone().filter(|words| !words.is_empty());
         json!({ "ok": false, "error": words.unwrap_or_else(|| otherwise.to_owned()) })
@@ -230,9 +234,4 @@ fn result(status: ToolStatus, detail: &Content<ToolDetail>) -> Option<Vec<u8>> {
         ToolStatus::Cancelled => failed("it was cancelled"),
     };
     Some(payload.to_string().into_bytes())
-}
-
-fn cut(output: &str) -> String {
-    let end = output.floor_char_boundary(OUTPUT_SHOWN_BYTES_MAX);
-    if end == output.len() { output.to_owned() } else { format!("{}…", &output[..end]) }
 }

@@ -213,13 +213,12 @@ impl Relay {
     }
 
     /// An envelope with the client's token.
-    pub(crate) fn envelope(&mut self, name: &str, kind: &str, request: &str, mut payload: Value) {
-        payload["access_token"] = json!(self.client(name).token);
-        self.json(
-            name,
-            &json!({ "v": 1, "type": kind, "session_id": "default", "request_id": request,
-                "payload": payload }),
-        );
+    pub(crate) fn envelope(&mut self, name: &str, kind: &str, request: &str, payload: Value) {
+        let mut frame =
+            json!({ "v": 1, "type": kind, "session_id": "default", "request_id": request });
+        frame["payload"] = payload;
+        frame["payload"]["access_token"] = json!(self.client(name).token);
+        self.json(name, &frame);
     }
 
     /// Says something, sealed where there is a key.

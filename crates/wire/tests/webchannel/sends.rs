@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use crate::relay::{Relay, kinds};
 
 fn sealed(relay: &mut Relay, e2e: Value) {
-    relay.envelope("a", "user_message", "r1", json!({ "e2e": e2e }));
+    let mut payload = json!({});
+    payload["e2e"] = e2e;
+    relay.envelope("a", "user_message", "r1", payload);
 }
 
 // spec: webchannel/sealing.4
