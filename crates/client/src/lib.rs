@@ -4,7 +4,8 @@
 //! relay has it, and shows each event once. [`Remote`] runs it over sockets that whoever uses it
 //! dials, one after the other.
 //!
-//! [`control::Machine`] is the same for Claude Code's remote control.
+//! [`control::Machine`] is the same for Claude Code's remote control, [`pi::Machine`] for pi's web
+//! frontend.
 //!
 //! Not here: the relay's end of the dialect (`wire`), opening a socket (`proxy`), drawing anything
 //! (`farhelm`, `web`).
@@ -12,6 +13,7 @@
 pub mod control;
 mod machine;
 mod native;
+pub mod pi;
 mod remote;
 mod speaker;
 

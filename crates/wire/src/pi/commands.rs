@@ -50,15 +50,41 @@ impl Connection {
             }
             "get_commands" => vec![answer(&caller, &json!({ "commands": [] }))],
             "abort" if !self.view.is_streaming() => vec![Act::Send(success(&caller, None))],
-            "set_session_name" | "prompt" | "steer" | "follow_up" | "abort" | "clear_queue"
-            | "get_messages" | "get_session_stats" | "get_last_assistant_text"
-            | "list_sessions" | "switch_session" | "new_session" | "set_model"
+            "set_session_name"
+            | "prompt"
+            | "steer"
+            | "follow_up"
+            | "abort"
+            | "clear_queue"
+            | "get_messages"
+            | "get_session_stats"
+            | "get_last_assistant_text"
+            | "list_sessions"
+            | "switch_session"
+            | "new_session"
+            | "set_model"
             | "set_thinking_level" => self.on_long(caller, body, now),
-            "compact" | "bash" | "abort_bash" | "cycle_model" | "cycle_thinking_level"
-            | "set_steering_mode" | "set_follow_up_mode" | "set_auto_compaction"
-            | "set_auto_retry" | "abort_retry" | "export_html" | "fork" | "clone"
-            | "get_fork_messages" | "get_session_tree" | "navigate_tree" | "set_entry_label"
-            | "reload_resources" | "get_tools" | "set_active_tools" | "list_directory" => {
+            "compact"
+            | "bash"
+            | "abort_bash"
+            | "cycle_model"
+            | "cycle_thinking_level"
+            | "set_steering_mode"
+            | "set_follow_up_mode"
+            | "set_auto_compaction"
+            | "set_auto_retry"
+            | "abort_retry"
+            | "export_html"
+            | "fork"
+            | "clone"
+            | "get_fork_messages"
+            | "get_session_tree"
+            | "navigate_tree"
+            | "set_entry_label"
+            | "reload_resources"
+            | "get_tools"
+            | "set_active_tools"
+            | "list_directory" => {
                 let words = format!("{command} cannot be done through Farhelm");
                 vec![failed(&caller, &words)]
             }

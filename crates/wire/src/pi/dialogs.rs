@@ -104,7 +104,8 @@ impl Connection {
 fn verdict(prompt: &Prompt, answer: &DialogAnswer) -> Result<(ChoiceId, Option<String>), String> {
     if answer.cancelled == Some(true) {
         let choice = refusing(prompt);
-        let choice = choice.ok_or("This question cannot be cancelled; choose one of its answers")?;
+        let choice =
+            choice.ok_or("This question cannot be cancelled; choose one of its answers")?;
         return Ok((choice.id.clone(), None));
     }
     match shape(prompt) {

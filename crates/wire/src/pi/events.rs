@@ -86,7 +86,9 @@ impl Connection {
                         let parts = message.parts.open().into_iter().flatten();
                         let text = parts.filter_map(|part| match part {
                             Part::Text(words) => Some(words.as_str()),
-                            Part::Thinking(_) | Part::Image(_) | Part::File(_)
+                            Part::Thinking(_)
+                            | Part::Image(_)
+                            | Part::File(_)
                             | Part::ToolCall(_) => None,
                         });
                         let text = text.collect::<Vec<_>>().join("\n");
@@ -156,11 +158,8 @@ impl Connection {
             vec![framed("message_end", &body)]
         };
         let is_known = calls.iter().all(|id| self.view.tools.get(id).is_some());
-        let end = if is_known {
-            encoded.frames(Slot::Pi, encode_end).to_vec()
-        } else {
-            encode_end()
-        };
+        let end =
+            if is_known { encoded.frames(Slot::Pi, encode_end).to_vec() } else { encode_end() };
         let Some(end) = end.into_iter().next() else { return vec![] };
         let body = inside(&end, "message_end");
         let mut frames = if self.streaming.is_open(&message.id) {

@@ -318,7 +318,9 @@ impl Past {
 
     fn push(&mut self, item: Item) {
         let size = match &item {
-            Item::Person(message) => message.parts.open().into_iter().flatten().map(part_size).sum(),
+            Item::Person(message) => {
+                message.parts.open().into_iter().flatten().map(part_size).sum()
+            }
             Item::Call(_, body) | Item::Other(body) => body.len(),
         };
         self.bytes += size;
@@ -359,14 +361,14 @@ impl Past {
     }
 
     fn stats(&self, session: &SessionId) -> Value {
-        let alone = self.items.iter().filter(
-            |(_, item)| matches!(item, Item::Call(id, _) if !self.placed.contains(id)),
-        );
+        let alone = self
+            .items
+            .iter()
+            .filter(|(_, item)| matches!(item, Item::Call(id, _) if !self.placed.contains(id)));
         let assistants = self.assistants + alone.count() as u64;
         let count = |tokens: Option<u64>| tokens.unwrap_or(0);
         let cached = count(self.usage.cached_tokens);
-        let (input, output) =
-            (count(self.usage.input_tokens), count(self.usage.output_tokens));
+        let (input, output) = (count(self.usage.input_tokens), count(self.usage.output_tokens));
         #[expect(clippy::cast_precision_loss, reason = "nothing costs a trillionth of that")]
         let cost = count(self.usage.cost_micro_usd) as f64 / 1_000_000.0;
         json!({

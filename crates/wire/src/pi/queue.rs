@@ -151,9 +151,8 @@ impl Connection {
     /// Takes out everything that has not left for the machine.
     pub(super) fn clear_queue(&mut self, flight: u64) -> Vec<Act> {
         let waiting = self.view.queue.sends.iter().filter(|send| !send.is_handed);
-        let waiting: Vec<_> = waiting
-            .map(|send| (send.id.clone(), send.words().to_owned(), send.is_steer))
-            .collect();
+        let waiting: Vec<_> =
+            waiting.map(|send| (send.id.clone(), send.words().to_owned(), send.is_steer)).collect();
         if waiting.is_empty() {
             return self.cleared(flight, &Clearing::default());
         }
@@ -179,8 +178,7 @@ impl Connection {
         let Some(clearing) = self.clearings.get_mut(&flight) else { return vec![] };
         clearing.left -= 1;
         if was_there {
-            let list =
-                if is_steer { &mut clearing.steering } else { &mut clearing.follow_up };
+            let list = if is_steer { &mut clearing.steering } else { &mut clearing.follow_up };
             list.push(text);
         }
         if clearing.left > 0 {
@@ -191,8 +189,7 @@ impl Connection {
     }
 
     fn cleared(&mut self, flight: u64, clearing: &Clearing) -> Vec<Act> {
-        let data: Value =
-            json!({ "steering": clearing.steering, "followUp": clearing.follow_up });
+        let data: Value = json!({ "steering": clearing.steering, "followUp": clearing.follow_up });
         self.flights.succeed(flight, Some(&data)).into_iter().collect()
     }
 

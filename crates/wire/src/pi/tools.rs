@@ -25,13 +25,7 @@ pub(super) fn progress(id: &ToolCallId, tool: &Tool, result: &Value) -> Bytes {
 }
 
 /// A tool is done: its end, and its result as a message. The last frame is the message's end.
-fn end(
-    id: &ToolCallId,
-    name: &str,
-    result: &Value,
-    is_error: bool,
-    at: Timestamp,
-) -> Vec<Bytes> {
+fn end(id: &ToolCallId, name: &str, result: &Value, is_error: bool, at: Timestamp) -> Vec<Bytes> {
     let over = encode(&json!({
         "type": "tool_execution_end", "toolCallId": id, "toolName": name, "result": result,
         "isError": is_error,
@@ -55,11 +49,8 @@ impl Connection {
         let is_within = self.streaming.is_any_open();
         self.view.tools.begin(call, true, !is_within);
         let told = messages::tool_call(&call.id, &call.tool, &messages::arguments(&call.detail));
-        let mut frames = if is_within {
-            self.streaming.call(&told)
-        } else {
-            self.call_alone(told, recorded.at)
-        };
+        let mut frames =
+            if is_within { self.streaming.call(&told) } else { self.call_alone(told, recorded.at) };
         frames.extend_from_slice(encoded.frames(Slot::Pi, || begin(recorded, call)));
         if messages::is_over(call.status).is_some() {
             self.keep_result(frames.last().cloned());
@@ -110,11 +101,8 @@ impl Connection {
                 let result = messages::result(update.status, detail, None);
                 vec![progress(&update.id, tool, &result)]
             };
-            let frames = if is_whole {
-                encoded.frames(Slot::Pi, encode).to_vec()
-            } else {
-                encode()
-            };
+            let frames =
+                if is_whole { encoded.frames(Slot::Pi, encode).to_vec() } else { encode() };
             if let Some(tool) = self.view.tools.get_mut(&update.id) {
                 tool.printed = frames.first().cloned();
             }
@@ -127,8 +115,7 @@ impl Connection {
             let result = messages::result(update.status, detail, printed.as_deref());
             end(&update.id, name, &result, is_error, recorded.at)
         };
-        let frames =
-            if is_whole { encoded.frames(Slot::Pi, encode).to_vec() } else { encode() };
+        let frames = if is_whole { encoded.frames(Slot::Pi, encode).to_vec() } else { encode() };
         self.keep_result(frames.last().cloned());
         frames
     }

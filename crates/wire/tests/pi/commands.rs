@@ -46,8 +46,7 @@ fn a_model_is_set_when_the_agent_has_set_it() {
     let ids: Vec<_> =
         models["data"]["models"].as_array().unwrap().iter().map(|it| it["id"].clone()).collect();
     assert_eq!(ids, ["one", "two", "three"]);
-    let command =
-        json!({ "id": "m", "type": "set_model", "provider": "fake", "modelId": "two" });
+    let command = json!({ "id": "m", "type": "set_model", "provider": "fake", "modelId": "two" });
     relay.json("a", &command);
     assert_eq!(relay.heard("a"), [json!(0); 0]);
     relay.obey(None);
@@ -122,8 +121,7 @@ fn an_abort_is_answered_when_the_order_is_taken_or_at_once_when_nothing_runs() {
 #[test]
 fn a_command_whose_outcome_does_not_come_is_answered_within_25_seconds() {
     let mut relay = configured();
-    let command =
-        json!({ "id": "m", "type": "set_model", "provider": "fake", "modelId": "two" });
+    let command = json!({ "id": "m", "type": "set_model", "provider": "fake", "modelId": "two" });
     relay.json("a", &command);
     relay.tick("a", 25_000);
     let heard = relay.heard("a");

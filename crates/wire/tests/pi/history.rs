@@ -27,8 +27,14 @@ fn a_call_stands_in_the_message_that_holds_it() {
     assert_eq!(heard[0]["content"][0], json!({ "type": "thinking", "thinking": "hm" }));
     assert_eq!(heard[0]["content"][1]["name"], "Bash");
     assert_eq!(heard[0]["stopReason"], "toolUse");
-    assert_eq!((&heard[1]["isError"], &heard[1]["content"][0]["text"]), (&json!(true), &json!("printed")));
-    assert_eq!((&heard[2]["stopReason"], &heard[2]["errorMessage"]), (&json!("error"), &json!("no more")));
+    assert_eq!(
+        (&heard[1]["isError"], &heard[1]["content"][0]["text"]),
+        (&json!(true), &json!("printed"))
+    );
+    assert_eq!(
+        (&heard[2]["stopReason"], &heard[2]["errorMessage"]),
+        (&json!("error"), &json!("no more"))
+    );
 }
 
 // spec: pi/history.3

@@ -13,7 +13,9 @@ use domain::session::config::AgentConfig;
 use domain::session::prompts::{Choice, Detail, Effect, Prompt};
 use domain::session::runs::Outcome;
 use domain::session::status::{Health, Meta, Via};
-use domain::session::{Change, Command, Event, Order, Policy, Recorded, Report, Session, Word, runs};
+use domain::session::{
+    Change, Command, Event, Order, Policy, Recorded, Report, Session, Word, runs,
+};
 use domain::{Content, Principal, Refusal, Role, Sequence, SessionId, Timestamp};
 use serde_json::{Value, json};
 use wire::pi::Connection;

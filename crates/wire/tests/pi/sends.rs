@@ -25,8 +25,7 @@ fn a_second_prompt_before_the_first_has_begun_is_refused_as_well() {
 fn when_the_agent_rests_a_streaming_behavior_is_ignored() {
     for behavior in ["steer", "followUp"] {
         let mut relay = Relay::watched();
-        let command =
-            json!({ "type": "prompt", "message": "x", "streamingBehavior": behavior });
+        let command = json!({ "type": "prompt", "message": "x", "streamingBehavior": behavior });
         assert_eq!(relay.ask("a", command)["success"], true);
         let owed = relay.place().session.owed();
         let [Order::Deliver { send, .. }] = owed.as_slice() else { panic!("{owed:?}") };

@@ -55,10 +55,7 @@ fn what_is_said_after_a_switch_is_for_the_other_session() {
     relay.heard("a");
     relay.catch_up();
     let heard = relay.heard("a");
-    assert_eq!(
-        kinds(&heard),
-        ["response/switch_session", "session_changed", "response/get_state"]
-    );
+    assert_eq!(kinds(&heard), ["response/switch_session", "session_changed", "response/get_state"]);
     assert_eq!(heard[2]["data"]["sessionId"], "sess_2");
     // A switch that fails leaves it where it was.
     relay.is_slow = true;
@@ -66,7 +63,10 @@ fn what_is_said_after_a_switch_is_for_the_other_session() {
     relay.json("a", &json!({ "id": 4, "type": "get_state" }));
     relay.catch_up();
     let heard = relay.heard("a");
-    assert_eq!((&heard[0]["success"], &heard[1]["data"]["sessionId"]), (&json!(false), &json!("sess_2")));
+    assert_eq!(
+        (&heard[0]["success"], &heard[1]["data"]["sessionId"]),
+        (&json!(false), &json!("sess_2"))
+    );
 }
 
 // spec: pi/sessions.5
@@ -78,7 +78,10 @@ fn a_new_session_is_like_the_active_one_and_becomes_it() {
     let answer = relay.ask("a", json!({ "type": "new_session" }));
     assert_eq!(answer["data"], json!({ "cancelled": false }));
     let heard = relay.heard("a");
-    assert_eq!((&heard[0]["type"], &heard[0]["reason"]), (&json!("session_changed"), &json!("new")));
+    assert_eq!(
+        (&heard[0]["type"], &heard[0]["reason"]),
+        (&json!("session_changed"), &json!("new"))
+    );
     assert_eq!(heard[0]["sessionId"], "sess_new");
     let wish = &relay.launched[0];
     assert_eq!(wish.agent, "codex".into());

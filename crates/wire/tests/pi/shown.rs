@@ -36,9 +36,20 @@ fn thinking_and_words_stream_part_by_part() {
     assert_eq!(
         kinds(&heard),
         [
-            "message_start/assistant", "start", "thinking_start", "thinking_delta",
-            "thinking_delta", "thinking_end", "text_start", "text_delta", "text_end",
-            "toolcall_start", "toolcall_delta", "toolcall_end", "tool_execution_start", "done",
+            "message_start/assistant",
+            "start",
+            "thinking_start",
+            "thinking_delta",
+            "thinking_delta",
+            "thinking_end",
+            "text_start",
+            "text_delta",
+            "text_end",
+            "toolcall_start",
+            "toolcall_delta",
+            "toolcall_end",
+            "tool_execution_start",
+            "done",
             "message_end/assistant",
         ]
     );
@@ -142,7 +153,12 @@ fn a_second_message_in_the_making_is_told_at_its_end() {
     assert_eq!(
         heard,
         [
-            "message_start/assistant", "start", "text_start", "text_delta", "text_end", "done",
+            "message_start/assistant",
+            "start",
+            "text_start",
+            "text_delta",
+            "text_end",
+            "done",
             "message_end/assistant",
         ]
     );
@@ -164,7 +180,10 @@ fn a_message_that_nobody_finished_ends_with_its_run() {
     );
     let message = &heard[2]["message"];
     assert_eq!(message["content"], json!([{ "type": "text", "text": "half a" }]));
-    assert_eq!((&message["stopReason"], &message["errorMessage"]), (&json!("error"), &json!("the model is gone")));
+    assert_eq!(
+        (&message["stopReason"], &message["errorMessage"]),
+        (&json!("error"), &json!("the model is gone"))
+    );
 }
 
 // spec: pi/tools.4
@@ -187,11 +206,13 @@ fn what_is_hot_is_encoded_once_for_everybody() {
     relay.calls("t1", "{}");
     relay.tool("t1", ToolStatus::Completed, Some("output"));
     let pointers = |relay: &mut Relay, kind: &str| -> Vec<*const u8> {
-        ["a", "b"].map(|name| {
-            let frames = &relay.client(name).bytes;
-            let is = |frame: &&bytes::Bytes| String::from_utf8_lossy(frame).contains(kind);
-            frames.iter().rev().find(is).unwrap().as_ptr()
-        }).to_vec()
+        ["a", "b"]
+            .map(|name| {
+                let frames = &relay.client(name).bytes;
+                let is = |frame: &&bytes::Bytes| String::from_utf8_lossy(frame).contains(kind);
+                frames.iter().rev().find(is).unwrap().as_ptr()
+            })
+            .to_vec()
     };
     for kind in ["text_delta", "\"message_end\"", "tool_execution_end", "tool_execution_start"] {
         let told = pointers(&mut relay, kind);
@@ -211,7 +232,10 @@ fn notices_and_the_machines_coming_and_going_are_notifications() {
         kinds(&heard),
         ["extension_ui_request/notify", "extension_ui_request/notify", "extension_error"]
     );
-    assert_eq!((&heard[0]["notifyType"], &heard[1]["notifyType"]), (&json!("info"), &json!("error")));
+    assert_eq!(
+        (&heard[0]["notifyType"], &heard[1]["notifyType"]),
+        (&json!("info"), &json!("error"))
+    );
     let down = domain::session::Change::Down {
         connection: None,
         reason: domain::session::status::DownReason::ProxyDisconnected,

@@ -32,7 +32,8 @@ fn yes_and_no_are_confirmed_whatever_they_are_called() {
             "title": "Permission", "message": "Go?", "timeout": 5_000,
         })
     );
-    let told = prompt(&[("1", "Los", Some(Effect::AllowOnce)), ("2", "Halt", Some(Effect::Reject))]);
+    let told =
+        prompt(&[("1", "Los", Some(Effect::AllowOnce)), ("2", "Halt", Some(Effect::Reject))]);
     let answer = DialogAnswer { confirmed: Some(false), ..DialogAnswer::default() };
     assert_eq!(verdict(&told, &answer), Ok(("2".into(), None)));
 }
