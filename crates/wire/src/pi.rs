@@ -26,8 +26,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use domain::passing::Passing;
-use domain::session::Recorded;
+use domain::session::{Event, Recorded};
 use domain::{AttachmentId, ConnectionId, Principal, RequestId, SessionId, Timestamp};
+use serde_json::Value;
 
 use self::commands::Settings;
 use self::events::Turn;
@@ -68,6 +69,8 @@ pub struct Connection {
     count: u64,
     flights: Flights,
     settings: Settings,
+    /// The model that this client has set, until the agent tells it.
+    chosen_model: Option<Value>,
     clearings: Clearings,
     lists: Lists,
     firsts: Firsts,
@@ -151,6 +154,7 @@ impl Connection {
             count: 0,
             flights: Flights::default(),
             settings: Settings::new(),
+            chosen_model: None,
             clearings: Clearings::new(),
             lists: Lists::new(),
             firsts: Firsts::new(),
@@ -281,6 +285,9 @@ impl Visitor for Connection {
     fn on_event(&mut self, recorded: &Recorded, encoded: &Encoded, acts: &mut Vec<Act>) {
         if !self.is_following() {
             return;
+        }
+        if matches!(recorded.event, Event::Config(_)) {
+            self.chosen_model = None;
         }
         let frames = self.show(recorded, encoded);
         self.view.apply(recorded);

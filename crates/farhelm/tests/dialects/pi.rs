@@ -339,10 +339,7 @@ async fn a_client_that_comes_back_hears_what_it_missed_and_how_the_run_goes_on()
     assert_eq!(told[2], Seen::Person("slow: 20".into()));
     let pieces: String = seen
         .iter()
-        .filter_map(|it| match it {
-            Seen::Piece(words) => Some(words.as_str()),
-            _ => None,
-        })
+        .filter_map(|it| if let Seen::Piece(words) = it { Some(words.as_str()) } else { None })
         .collect();
     assert_eq!(told[3..], [Seen::Agent(pieces)], "from the start of the message, and once");
     let frames = live.machine.send("ask: ls");

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use domain::content::Failure;
+use domain::session::config::SlashCommand;
 use domain::session::controls::Control;
 use domain::session::delivery::Mode;
 use domain::session::{Recorded, Wish};
@@ -48,7 +49,7 @@ impl Connection {
                 let levels = self.view.config.as_ref().and_then(|it| it.available_efforts.clone());
                 vec![answer(&caller, &json!({ "levels": levels.unwrap_or_default() }))]
             }
-            "get_commands" => vec![answer(&caller, &json!({ "commands": [] }))],
+            "get_commands" => vec![answer(&caller, &json!({ "commands": self.commands() }))],
             "abort" if !self.view.is_streaming() => vec![Act::Send(success(&caller, None))],
             "set_session_name"
             | "prompt"
@@ -85,8 +86,7 @@ impl Connection {
             | "get_tools"
             | "set_active_tools"
             | "list_directory" => {
-                let words = format!("{command} cannot be done through Farhelm");
-                vec![failed(&caller, &words)]
+                vec![failed(&caller, &self.impossible(command))]
             }
             unknown => vec![failed(&caller, &format!("Unknown command: {unknown}"))],
         }
@@ -124,8 +124,9 @@ impl Connection {
 
     fn state(&self) -> Value {
         let view = &self.view;
+        let read = || view.config.as_ref().map(|config| model(&config.model));
         let mut state = json!({
-            "model": view.config.as_ref().map(|config| model(&config.model)),
+            "model": self.chosen_model.clone().or_else(read),
             "thinkingLevel": view.effort(), "isStreaming": view.is_streaming(),
             "isCompacting": false, "steeringMode": "one-at-a-time",
             "followUpMode": "one-at-a-time", "sessionFile": sessions::path_of(&view.session),
@@ -155,6 +156,29 @@ impl Connection {
     fn models(&self) -> Vec<Value> {
         let models = self.view.config.as_ref().and_then(|it| it.available_models.as_ref());
         models.into_iter().flatten().map(model).collect()
+    }
+
+    /// What the agent understands after a slash.
+    fn commands(&self) -> Vec<Value> {
+        let commands = self.view.config.as_ref().and_then(|it| it.commands.as_ref());
+        let row = |command: &SlashCommand| {
+            let mut row = json!({ "name": command.name, "source": "prompt" });
+            if let Some(description) = &command.description {
+                row["description"] = json!(description);
+            }
+            row
+        };
+        commands.into_iter().flatten().map(row).collect()
+    }
+
+    /// Why a command of pi's is not carried out.
+    fn impossible(&self, command: &str) -> String {
+        let known = self.view.config.as_ref().and_then(|it| it.commands.as_ref());
+        let is_known = known.into_iter().flatten().any(|it| it.name == command);
+        if is_known {
+            return format!("{command} cannot be done so; send the prompt /{command} instead");
+        }
+        format!("{command} cannot be done through Farhelm")
     }
 
     /// Answered when the order is taken; the end of the run is told as an event.
@@ -250,7 +274,12 @@ impl Connection {
     ) -> Option<Bytes> {
         let (flight, data) = self.settings.remove(request)?;
         let answer = match failure {
-            None => self.flights.succeed(flight, data.as_ref()),
+            None => {
+                let answer = self.flights.succeed(flight, data.as_ref());
+                // Until the agent tells its configuration anew.
+                self.chosen_model = data;
+                answer
+            }
             Some(failure) => self.flights.fail(flight, &failure.message),
         };
         match answer? {

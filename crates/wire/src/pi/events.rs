@@ -59,14 +59,13 @@ impl Connection {
                 let shared = encoded.frames(Slot::Pi, || self.shared(recorded));
                 frames.extend_from_slice(shared);
             }
-            Event::Run(runs::Event::Started { .. }) => {}
             Event::Run(runs::Event::Ended { outcome, .. }) => {
                 frames.extend(self.run_ended(recorded, outcome, encoded));
             }
             Event::Control(controls::Event::Settled { request, failure, .. }) => {
                 frames.extend(self.settle(request, failure.as_ref()));
             }
-            Event::Control(_) | Event::Queue(_) => {}
+            Event::Run(runs::Event::Started { .. }) | Event::Control(_) | Event::Queue(_) => {}
         }
         frames
     }

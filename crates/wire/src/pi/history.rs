@@ -101,17 +101,17 @@ impl Connection {
         if self.readings.now.is_some() || self.readings.next.is_empty() {
             return vec![];
         }
-        let mut reading = Reading {
+        let model = self.view.model().to_owned();
+        let reading = Reading {
             session: self.view.session.clone(),
             upto: self.view.shown,
             told: Sequence(0),
             callers: std::mem::take(&mut self.readings.next),
-            past: Past::default(),
+            past: Past { model, ..Past::default() },
             wanted: VecDeque::new(),
             pictures: BTreeMap::new(),
             picture_bytes: 0,
         };
-        reading.past.model = self.view.model().to_owned();
         let act = self.read_page(&reading);
         self.readings.now = Some(Box::new(reading));
         vec![act]

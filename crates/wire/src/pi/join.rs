@@ -120,15 +120,12 @@ impl Connection {
 
     /// The sessions are known: goes to the one that the address names, else to the latest.
     pub(super) fn on_where(&mut self, mut listings: Vec<Listing>, now: Timestamp) -> Vec<Act> {
-        let found = match self.wanted.session.as_deref() {
-            Some(named) => {
-                let id = sessions::id_of(named);
-                listings.into_iter().find(|listing| Some(&listing.id) == id.as_ref())
-            }
-            None => {
-                sessions::latest_first(&mut listings);
-                listings.into_iter().find(|listing| !listing.card.status.archived)
-            }
+        let found = if let Some(named) = self.wanted.session.as_deref() {
+            let id = sessions::id_of(named);
+            listings.into_iter().find(|listing| Some(&listing.id) == id.as_ref())
+        } else {
+            sessions::latest_first(&mut listings);
+            listings.into_iter().find(|listing| !listing.card.status.archived)
         };
         let Some(found) = found else {
             let words = match &self.wanted.session {
@@ -259,6 +256,7 @@ impl Connection {
         self.turn = Turn::default();
         self.held.clear();
         self.first = None;
+        self.chosen_model = None;
     }
 
     fn changed(&self, reason: &str) -> Bytes {

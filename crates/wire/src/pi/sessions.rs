@@ -204,6 +204,7 @@ impl Connection {
             permission_mode: None,
             has_worktree: false,
             earlier: None,
+            arguments: vec![],
         });
         vec![Act::Launch { wish, ticket }]
     }

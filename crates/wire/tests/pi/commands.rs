@@ -52,6 +52,8 @@ fn a_model_is_set_when_the_agent_has_set_it() {
     relay.obey(None);
     let heard = relay.heard("a");
     assert_eq!((&heard[0]["id"], &heard[0]["data"]["id"]), (&json!("m"), &json!("two")));
+    let state = relay.ask("a", json!({ "type": "get_state" }));
+    assert_eq!(state["data"]["model"]["id"], "two", "also before the agent tells it");
     let unknown = json!({ "type": "set_model", "provider": "p", "modelId": "m" });
     assert_eq!(relay.ask("a", unknown)["error"], "Model not found: p/m");
 }
@@ -97,13 +99,21 @@ fn what_is_unknown_or_cannot_be_done_is_answered_with_the_reason() {
     let mut relay = configured();
     let answer = relay.ask("a", json!({ "type": "dance" }));
     assert_eq!(answer["error"], "Unknown command: dance");
-    for command in ["compact", "bash", "fork", "export_html"] {
+    for command in ["bash", "fork", "export_html"] {
         let answer = relay.ask("a", json!({ "type": command, "command": "ls" }));
         let words = format!("{command} cannot be done through Farhelm");
         assert_eq!((&answer["success"], &answer["error"]), (&json!(false), &json!(words)));
     }
+    let answer = relay.ask("a", json!({ "type": "compact" }));
+    assert_eq!(answer["error"], "compact cannot be done so; send the prompt /compact instead");
+}
+
+// spec: pi/queries.3
+#[test]
+fn the_words_after_a_slash_are_the_agents_own() {
+    let mut relay = configured();
     let answer = relay.ask("a", json!({ "type": "get_commands" }));
-    assert_eq!(answer["data"], json!({ "commands": [] }));
+    assert_eq!(answer["data"]["commands"], json!([{ "name": "compact", "source": "prompt" }]));
 }
 
 // spec: pi/abort.1, pi/abort.2

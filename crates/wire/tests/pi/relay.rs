@@ -9,7 +9,7 @@ use domain::content::{
     ToolUpdate, Usage,
 };
 use domain::passing::{Delta, Drafts, Passing, Voice};
-use domain::session::config::AgentConfig;
+use domain::session::config::{AgentConfig, SlashCommand};
 use domain::session::prompts::{Choice, Detail, Effect, Prompt};
 use domain::session::runs::Outcome;
 use domain::session::status::{Health, Meta, Via};
@@ -309,6 +309,7 @@ impl Relay {
             available_modes: None,
             effort: Some(effort.to_owned()),
             available_efforts: Some(vec!["low".to_owned(), "high".to_owned()]),
+            commands: Some(vec![SlashCommand { name: "compact".to_owned(), description: None }]),
             capabilities: [("steer".to_owned(), true)].into(),
             read_at: START,
         }));
