@@ -22,18 +22,25 @@ const DISCARDED: &str = "discarded";
 #[derive(Debug, Default)]
 pub(super) struct Turn {
     /// Whether its beginning was told.
-    pub(super) has_begun: bool,
-    pub(super) message: Option<Bytes>,
-    pub(super) results: Vec<Bytes>,
+    has_begun: bool,
+    message: Option<Bytes>,
+    results: Vec<Bytes>,
 }
 
 impl Turn {
+    /// What one of its tools gave.
+    pub(super) fn keep(&mut self, result: Bytes) {
+        if self.results.len() < TURN_RESULTS_MAX {
+            self.results.push(result);
+        }
+    }
+
     fn end(&mut self) -> Option<Bytes> {
         let Self { has_begun, message, results } = std::mem::take(self);
         let message = message.filter(|_| has_begun)?;
         let mut pieces: Vec<&[u8]> =
             vec![b"{\"type\":\"turn_end\",\"message\":", &message, b",\"toolResults\":["];
-        list(&mut pieces, results.iter().take(TURN_RESULTS_MAX));
+        list(&mut pieces, results.iter());
         pieces.push(b"]}");
         Some(joined(&pieces))
     }

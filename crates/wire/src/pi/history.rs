@@ -261,13 +261,28 @@ impl Past {
                     self.last_text = Some(texts.join("\n"));
                 }
                 let call = |id: &ToolCallId| match self.calls.get(id) {
+                    Some(call) if call.arguments.is_null() => {
+                        messages::tool_call(id, &call.name, &json!({}))
+                    }
                     Some(call) => messages::tool_call(id, &call.name, &call.arguments),
                     None => messages::tool_call(id, "tool", &json!({})),
                 };
                 let body = encode(&messages::assistant(&self.model, message, call));
                 self.push(Item::Other(body));
+                self.forget_arguments(message);
             }
             Author::System => {}
+        }
+    }
+
+    /// They may be large, and each call stands in one message.
+    fn forget_arguments(&mut self, message: &Message) {
+        for part in message.parts.open().into_iter().flatten() {
+            if let Part::ToolCall(id) = part
+                && let Some(call) = self.calls.get_mut(id)
+            {
+                call.arguments = Value::Null;
+            }
         }
     }
 
@@ -297,7 +312,10 @@ impl Past {
         };
         let known = self.calls.get_mut(&update.id);
         let (name, printed) = match known {
-            Some(call) => (call.name.as_str(), call.printed.take()),
+            Some(call) => {
+                call.arguments = Value::Null;
+                (call.name.as_str(), call.printed.take())
+            }
             None => ("tool", None),
         };
         let result = messages::result(update.status, detail, printed.as_deref());

@@ -123,8 +123,8 @@ impl Connection {
     /// Takes the message of the last frame for the ends of the turn and the run.
     fn keep_result(&mut self, last: Option<Bytes>) {
         let Some(message) = last.map(|frame| inside(&frame, "message_end")) else { return };
-        self.turn.results.push(message.clone());
         if let Some(run) = &mut self.view.run {
+            self.turn.keep(message.clone());
             run.keep(message);
         }
     }
