@@ -275,12 +275,9 @@ impl Machine {
             "extension_ui_request" => return self.on_dialog(frame),
             "extension_ui_resolved" => {
                 let id = frame["id"].as_str().unwrap_or_default();
-                let was_open = self.dialogs.remove(id).is_some();
+                let resolved = self.dialogs.remove(id).map(|_| Happening::Resolved(id.to_owned()));
                 // Also told of one that was answered here: now it is settled.
-                return match was_open {
-                    true => vec![Happening::Resolved(id.to_owned()), Happening::Event(frame)],
-                    false => vec![Happening::Event(frame)],
-                };
+                return resolved.into_iter().chain([Happening::Event(frame)]).collect();
             }
             "extension_error" => {
                 let words = frame["error"].as_str().unwrap_or_default().to_owned();

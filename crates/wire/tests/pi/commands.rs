@@ -48,7 +48,7 @@ fn a_model_is_set_when_the_agent_has_set_it() {
     assert_eq!(ids, ["one", "two", "three"]);
     let command = json!({ "id": "m", "type": "set_model", "provider": "fake", "modelId": "two" });
     relay.json("a", &command);
-    assert_eq!(relay.heard("a"), [json!(0); 0]);
+    assert!(relay.heard("a").is_empty());
     relay.obey(None);
     let heard = relay.heard("a");
     assert_eq!((&heard[0]["id"], &heard[0]["data"]["id"]), (&json!("m"), &json!("two")));

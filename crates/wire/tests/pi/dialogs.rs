@@ -14,7 +14,7 @@ fn chosen(relay: &mut Relay) -> (Option<String>, Option<String>) {
     (choice.as_ref().map(ToString::to_string), detail.and_then(|detail| detail.message))
 }
 
-fn answer(relay: &mut Relay, fields: Value) {
+fn answer(relay: &mut Relay, fields: &Value) {
     let mut frame = json!({ "type": "extension_ui_response", "id": "p1" });
     for (name, value) in fields.as_object().unwrap() {
         frame[name] = value.clone();
@@ -34,7 +34,7 @@ fn a_cancelled_dialog_says_no_or_its_default_and_never_yes() {
         let mut relay = Relay::watched();
         relay.asks("p1", choices);
         relay.heard("a");
-        answer(&mut relay, json!({ "cancelled": true }));
+        answer(&mut relay, &json!({ "cancelled": true }));
         assert_eq!(chosen(&mut relay).0.as_deref(), expected);
         if expected.is_none() {
             assert_eq!(kinds(&relay.heard("a")), ["extension_ui_request/notify"]);
@@ -55,9 +55,9 @@ fn a_question_for_words_is_an_input_or_an_editor() {
         relay.asks_about("p1", &choices, detail);
         let heard = relay.heard("a");
         assert_eq!((&heard[0]["method"], heard[0][hint].is_string()), (&json!(method), true));
-        answer(&mut relay, json!({ "confirmed": true }));
+        answer(&mut relay, &json!({ "confirmed": true }));
         assert_eq!(kinds(&relay.heard("a")), ["extension_ui_request/notify"]);
-        answer(&mut relay, json!({ "value": "Ada" }));
+        answer(&mut relay, &json!({ "value": "Ada" }));
         assert_eq!(chosen(&mut relay), (Some("submit".into()), Some("Ada".into())));
     }
 }
@@ -78,7 +78,7 @@ fn who_connects_later_is_asked_too_and_hears_when_it_is_over() {
 fn an_answer_that_the_machine_could_not_give_asks_again() {
     let mut relay = Relay::watched();
     relay.asks("p1", &[("yes", None), ("no", None)]);
-    answer(&mut relay, json!({ "confirmed": true }));
+    answer(&mut relay, &json!({ "confirmed": true }));
     relay.heard("a");
     let owed = relay.place().session.owed();
     let [Order::Answer { request, .. }] = owed.as_slice() else { panic!("{owed:?}") };
@@ -93,7 +93,7 @@ fn an_answer_that_the_machine_could_not_give_asks_again() {
 #[test]
 fn an_answer_to_a_dialog_that_is_not_open_is_ignored() {
     let mut relay = Relay::watched();
-    answer(&mut relay, json!({ "confirmed": true }));
+    answer(&mut relay, &json!({ "confirmed": true }));
     assert_eq!((relay.heard("a"), relay.wishes), (vec![], 0));
 }
 
@@ -103,7 +103,7 @@ fn an_answer_of_the_wrong_kind_leaves_the_question_open() {
     let mut relay = Relay::watched();
     relay.asks("p1", &[("yes", None), ("no", None)]);
     relay.heard("a");
-    answer(&mut relay, json!({ "value": "YES" }));
+    answer(&mut relay, &json!({ "value": "YES" }));
     let heard = relay.heard("a");
     assert_eq!(heard[0]["message"], "This question is answered by confirmed: true or false");
     assert_eq!(relay.wishes, 0);

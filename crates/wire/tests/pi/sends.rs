@@ -100,7 +100,7 @@ fn sends_reach_the_relay_in_order_while_a_picture_is_put_away() {
             "images": [{ "type": "image", "mimeType": "image/png", "data": "eA==" }] }),
     );
     relay.json("a", &json!({ "id": 2, "type": "follow_up", "message": "second" }));
-    assert_eq!(relay.heard("a"), [json!(0); 0]);
+    assert!(relay.heard("a").is_empty());
     relay.catch_up();
     let waiting = relay.place().session.glance().waiting;
     let texts: Vec<_> = waiting.iter().map(|send| send.text.open().unwrap().as_str()).collect();

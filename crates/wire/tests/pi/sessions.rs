@@ -99,7 +99,7 @@ fn a_launch_that_takes_long_is_answered_in_time_and_its_outcome_is_an_event() {
     relay.launches = None;
     relay.json("a", &json!({ "id": "n", "type": "new_session" }));
     relay.tick("a", 24_999);
-    assert_eq!(relay.heard("a"), [json!(0); 0]);
+    assert!(relay.heard("a").is_empty());
     relay.tick("a", 1);
     let heard = relay.heard("a");
     assert_eq!((&heard[0]["id"], &heard[0]["data"]), (&json!("n"), &json!({ "cancelled": false })));

@@ -193,7 +193,7 @@ fn a_message_of_nothing_but_calls_that_were_told_is_not_told_again() {
     relay.calls("t1", "{}");
     relay.heard("a");
     relay.says("m1", vec![Part::ToolCall("t1".into())]);
-    assert_eq!(relay.heard("a"), [json!(0); 0]);
+    assert!(relay.heard("a").is_empty());
 }
 
 // spec: pi/messages.6
