@@ -96,3 +96,18 @@ fn everybody_who_asks_meanwhile_is_answered() {
     assert_eq!(ids, [0, 1, 2, 3, 4]);
     assert!(heard.iter().all(|it| it["data"]["messages"].as_array().unwrap().len() == 1));
 }
+
+// spec: pi/history.3
+#[test]
+fn of_a_history_that_is_too_large_the_newest_is_answered() {
+    let mut relay = Relay::watched();
+    for number in 0..36 {
+        let text = format!("{number} {}", "x".repeat(512 << 10));
+        relay.says(&format!("m{number}"), vec![Part::Text(text)]);
+    }
+    relay.heard("a");
+    let heard = messages(&mut relay);
+    assert!((30..33).contains(&heard.len()), "{}", heard.len());
+    let last = heard.last().unwrap()["content"][0]["text"].as_str().unwrap();
+    assert!(last.starts_with("35 "));
+}

@@ -68,6 +68,19 @@ fn who_says_too_much_before_the_join_is_closed() {
     assert_eq!(relay.client("a").closed, Some(1008));
 }
 
+// spec: pi/limits.2
+#[test]
+fn one_large_prompt_may_wait_for_the_join_and_a_second_may_not() {
+    let mut relay = Relay::new();
+    relay.is_slow = true;
+    relay.open("a", &format!("session={SESSION}"));
+    let large = json!({ "type": "prompt", "message": "x".repeat(9 << 20) });
+    relay.json("a", &large);
+    assert_eq!(relay.client("a").closed, None);
+    relay.json("a", &json!({ "type": "get_state" }));
+    assert_eq!(relay.client("a").closed, Some(1008));
+}
+
 // spec: pi/limits.3
 #[test]
 fn ten_thousand_requests_are_each_answered_and_nothing_piles_up() {
