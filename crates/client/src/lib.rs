@@ -4,8 +4,8 @@
 //! relay has it, and shows each event once. [`Remote`] runs it over sockets that whoever uses it
 //! dials, one after the other.
 //!
-//! [`control::Machine`] is the same for Claude Code's remote control, [`webchannel::Machine`] for a
-//! webchannel page.
+//! Each other dialect has a machine of its own: [`blob`], [`control`], [`pi`] and [`webchannel`].
+//! [`Speaker`] is what all of them can do alike.
 //!
 //! Not here: the relay's end of the dialect (`wire`), opening a socket (`proxy`), drawing anything
 //! (`farhelm`, `web`).
@@ -13,6 +13,7 @@
 pub mod control;
 mod machine;
 mod native;
+pub mod pi;
 mod remote;
 mod speaker;
 pub mod webchannel;

@@ -4,6 +4,8 @@
 
 #[path = "dialects/control.rs"]
 mod control;
+#[path = "dialects/pi.rs"]
+mod pi;
 #[path = "process/support.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;

@@ -56,7 +56,11 @@ pub fn sniff(first_text: &str) -> Opening {
             | "get_context_usage"
             | "get_commands"
             | "get_available_models"
-            | "get_session_stats",
+            | "get_session_stats"
+            | "set_model"
+            | "set_thinking_level"
+            | "set_session_name"
+            | "extension_ui_response",
             _,
         ) => Opening::Pi,
         _ => Opening::Unknown,

@@ -24,6 +24,9 @@ pub struct Card {
     pub prompts: Vec<Prompt>,
     /// The run that is going on.
     pub run: Option<RunId>,
+    /// Messages of people and of the agent, as of when the card was made.
+    #[serde(default)]
+    pub messages: u64,
 }
 
 impl Card {
@@ -46,6 +49,7 @@ impl Session {
             config: self.config.clone(),
             prompts: self.prompts.open().cloned().collect(),
             run: self.runs.active().cloned(),
+            messages: self.transcript.messages(),
         }
     }
 }

@@ -73,6 +73,9 @@ pub struct Transcript {
     /// How full the context was when the agent last said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     context: Option<ContextUse>,
+    /// Messages of people and of the agent, ever.
+    #[serde(default)]
+    messages: u64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -120,6 +123,11 @@ impl Transcript {
         self.context
     }
 
+    /// How many messages people and the agent said, ever.
+    pub fn messages(&self) -> u64 {
+        self.messages
+    }
+
     /// Where among those not matched yet a message like this one is.
     pub fn place(&self, message: &Message, echo: Option<Digest>) -> Option<usize> {
         let echo = echo.filter(|_| message.author == Author::User);
@@ -162,6 +170,7 @@ impl Transcript {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Message(message) => {
+                self.messages += u64::from(message.author != Author::System);
                 self.ids.insert(message.id.clone());
                 self.order.push_back(Known { id: message.id.clone(), digest: message.digest });
                 self.matched = self.order.len();

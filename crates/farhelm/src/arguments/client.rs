@@ -178,6 +178,8 @@ pub(crate) struct Tail {
 pub(crate) enum Dialect {
     /// Claude Code's remote control
     Control,
+    /// pi's web frontend
+    Pi,
 }
 
 /// Join a session in this terminal: read it, type, answer its questions

@@ -8,7 +8,7 @@ use crate::support::{Lines, PATIENCE, Place};
 
 #[test]
 fn a_session_is_followed_as_a_client_of_each_dialect_sees_it() {
-    for dialect in ["control"] {
+    for dialect in ["control", "pi"] {
         let place = Place::new();
         let _up = place.up(&[]);
         let tail = Lines::of(place.farhelm(&["tail", "demo", "--dialect", dialect, "--json"]));

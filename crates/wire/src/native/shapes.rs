@@ -17,7 +17,6 @@ mod message;
 mod prompt;
 mod runs;
 mod session;
-mod time;
 mod tools;
 mod words;
 
@@ -35,9 +34,10 @@ pub use runs::{
     ContextUsage, Notice, OutcomeWord, Plan, PlanEntry, PlanStatusWord, RunEnded, RunStarted, Usage,
 };
 pub use session::{Activity, CloseReasonWord, DownReasonWord, HealthWord, Session};
-pub use time::Time;
 pub use tools::{
     Diff, Location, OUTPUT_SHOWN_BYTES_MAX, ToolCall, ToolKindWord, ToolStatusWord, ToolUpdate,
     character_before,
 };
 pub(crate) use words::words;
+
+pub use crate::time::Time;

@@ -13,6 +13,16 @@ fn what_the_proxy_observed_is_recorded() {
     assert_eq!(named(&mut story, "u1", Author::User), ["message u1"]);
 }
 
+#[test]
+fn messages_of_people_and_of_the_agent_are_counted_for_lists() {
+    let mut story = Story::plain();
+    named(&mut story, "a1", Author::Assistant);
+    named(&mut story, "u1", Author::User);
+    named(&mut story, "u1", Author::User);
+    named(&mut story, "s1", Author::System);
+    assert_eq!(story.session.card().messages, 2);
+}
+
 // spec: native/proxy_message.2
 #[test]
 fn a_message_with_an_id_is_shown_once_over_any_number_of_reconnects() {

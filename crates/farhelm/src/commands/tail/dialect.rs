@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use client::{Seen, Speaker, control};
+use client::{Seen, Speaker, control, pi};
 use serde_json::json;
 
 use super::super::new_id;
@@ -54,6 +54,7 @@ fn speaker(dialect: Dialect, session: &str) -> Result<Box<dyn Speaker>, Problem>
     let name = new_id("tail")?;
     Ok(match dialect {
         Dialect::Control => Box::new(control::Machine::new(session, None, true).called(&name)),
+        Dialect::Pi => Box::new(pi::Machine::new(Some(session))),
     })
 }
 

@@ -1,0 +1,252 @@
+//! Messages in pi's shapes: what people said, what the agent said, what its tools gave.
+//!
+//! A message is encoded once and then stands in several frames; those are put together from its
+//! bytes.
+//!
+//! Not here: words in the making (`stream`), the history (`history`).
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use domain::content::{Attachment, Message, Part, ToolDetail, ToolStatus};
+use domain::session::runs::Outcome;
+use domain::{AttachmentId, Content, MessageId, Timestamp, ToolCallId};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What a reader without the key sees.
+const SEALED: &str = "[sealed]";
+/// The API that every agent here is spoken to with, as far as a client can tell.
+const API: &str = "farhelm";
+/// Between a frame's beginning and the message that it ends with.
+const MESSAGE: &str = ",\"message\":";
+
+/// Any frame as bytes.
+pub(super) fn encode(frame: &impl Serialize) -> Bytes {
+    // Cannot fail: a vector takes everything and no value refuses to be written.
+    serde_json::to_vec(frame).unwrap_or_default().into()
+}
+
+/// Pieces of JSON as one.
+pub(super) fn joined(pieces: &[&[u8]]) -> Bytes {
+    pieces.concat().into()
+}
+
+/// A frame about a message that is encoded already.
+pub(super) fn framed(kind: &str, message: &[u8]) -> Bytes {
+    joined(&[b"{\"type\":\"", kind.as_bytes(), b"\"", MESSAGE.as_bytes(), message, b"}"])
+}
+
+/// The message of such a frame, sharing its bytes.
+pub(super) fn inside(frame: &Bytes, kind: &str) -> Bytes {
+    let begin = "{\"type\":\"\"".len() + kind.len() + MESSAGE.len();
+    frame.slice(begin.min(frame.len())..frame.len().saturating_sub(1).max(begin.min(frame.len())))
+}
+
+/// The provider and the name of a model, as far as the agent's word for it has both.
+pub(super) fn model_of(word: &str) -> (&str, &str) {
+    word.split_once('/').unwrap_or(("farhelm", word))
+}
+
+/// A person's words. Pictures whose bytes are not at hand come without data.
+pub(super) fn user(message: &Message, pictures: &BTreeMap<AttachmentId, String>) -> Value {
+    let picture = |file: &Attachment| {
+        let data = pictures.get(&file.id).map_or("", String::as_str);
+        let kind = file.media_type.as_deref().unwrap_or("image/png");
+        json!({ "type": "image", "mimeType": kind, "data": data })
+    };
+    let blocks: Vec<Value> = match message.parts.open() {
+        None => vec![text(SEALED)],
+        Some(parts) => parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text(words) | Part::Thinking(words) => Some(text(words)),
+                Part::Image(file) => Some(picture(file)),
+                Part::File(file) => Some(text(&format!("[file: {}]", file.name))),
+                Part::ToolCall(_) => None,
+            })
+            .collect(),
+    };
+    let content = match blocks.as_slice() {
+        [only] if only["type"] == "text" => only["text"].clone(),
+        _ => json!(blocks),
+    };
+    json!({ "role": "user", "content": content, "timestamp": message.created_at.0 })
+}
+
+/// The agent's words; `call` knows its tool calls.
+pub(super) fn assistant(
+    model: &str,
+    message: &Message,
+    call: impl Fn(&ToolCallId) -> Value,
+) -> Value {
+    let content: Vec<Value> = match message.parts.open() {
+        None => vec![text(SEALED)],
+        Some(parts) => parts
+            .iter()
+            .map(|part| match part {
+                Part::Text(words) => text(words),
+                Part::Thinking(words) => thinking(words),
+                Part::Image(file) => text(&format!("[image: {}]", file.name)),
+                Part::File(file) => text(&format!("[file: {}]", file.name)),
+                Part::ToolCall(id) => call(id),
+            })
+            .collect(),
+    };
+    let stop = if has_call(message) { "toolUse" } else { "stop" };
+    said(model, &content, stop, None, message.created_at, Some(&message.id))
+}
+
+/// A message of the agent in which it only calls a tool.
+pub(super) fn calls(model: &str, call: Value, at: Timestamp) -> Value {
+    let id = MessageId::from(format!("call:{}", call["id"].as_str().unwrap_or_default()));
+    said(model, &[call], "toolUse", None, at, Some(&id))
+}
+
+/// The last message of a run that was stopped or failed. `None` for one that was completed.
+pub(super) fn ending(
+    model: &str,
+    outcome: &Outcome,
+    content: &[Value],
+    at: Timestamp,
+) -> Option<Value> {
+    let (reason, words) = match outcome {
+        Outcome::Completed => return None,
+        Outcome::Interrupted => ("aborted", "The run was interrupted"),
+        Outcome::Failed(words) => ("error", words.as_str()),
+    };
+    Some(said(model, content, reason, Some(words), at, None))
+}
+
+/// A message of the agent that has just begun.
+pub(super) fn begun(model: &str, id: &MessageId, content: &[Value], at: Timestamp) -> Value {
+    said(model, content, "stop", None, at, Some(id))
+}
+
+fn said(
+    model: &str,
+    content: &[Value],
+    stop_reason: &str,
+    error: Option<&str>,
+    at: Timestamp,
+    id: Option<&MessageId>,
+) -> Value {
+    let (provider, model) = model_of(model);
+    let mut message = json!({
+        "role": "assistant", "content": content, "api": API, "provider": provider, "model": model,
+        "usage": usage(), "stopReason": stop_reason, "timestamp": at.0,
+    });
+    if let Some(error) = error {
+        message["errorMessage"] = json!(error);
+    }
+    if let Some(id) = id {
+        message["responseId"] = json!(id);
+    }
+    message
+}
+
+/// Agents tell what a whole run took, not what each message did.
+fn usage() -> Value {
+    json!({
+        "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0,
+        "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0 },
+    })
+}
+
+/// A tool call within a message.
+pub(super) fn tool_call(id: &ToolCallId, name: &str, arguments: &Value) -> Value {
+    json!({ "type": "toolCall", "id": id, "name": name, "arguments": arguments })
+}
+
+/// What a tool gave.
+pub(super) fn tool_result(
+    id: &ToolCallId,
+    name: &str,
+    result: &Value,
+    is_error: bool,
+    at: Timestamp,
+) -> Value {
+    json!({
+        "role": "toolResult", "toolCallId": id, "toolName": name, "content": result["content"],
+        "details": result["details"], "isError": is_error, "timestamp": at.0,
+    })
+}
+
+/// The result of a tool, or what there is of it.
+pub(super) fn result(status: ToolStatus, detail: &ToolDetail, known: Option<&str>) -> Value {
+    let silent =
+        if status == ToolStatus::Cancelled { "The call was cancelled or denied" } else { "" };
+    let output = detail.output.as_deref().or(known).unwrap_or(silent);
+    let mut details = json!({});
+    if !detail.diffs.is_empty() {
+        details["diffs"] = json!(detail.diffs);
+    }
+    json!({ "content": [text(output)], "details": details })
+}
+
+/// The input of a tool, as an object.
+pub(super) fn arguments(detail: &Content<ToolDetail>) -> Value {
+    let Some(detail) = detail.open() else { return json!({}) };
+    let Some(input) = &detail.input else {
+        return detail.title.as_ref().map_or(json!({}), |title| json!({ "title": title }));
+    };
+    match serde_json::from_str::<Value>(input) {
+        Ok(value @ Value::Object(_)) => value,
+        Ok(other) => json!({ "input": other }),
+        Err(_) => json!({ "input": input }),
+    }
+}
+
+/// Whether a call is over, and then whether it went wrong.
+pub(super) fn is_over(status: ToolStatus) -> Option<bool> {
+    match status {
+        ToolStatus::Pending | ToolStatus::Running => None,
+        ToolStatus::Completed => Some(false),
+        ToolStatus::Failed | ToolStatus::Cancelled => Some(true),
+    }
+}
+
+/// A piece of text.
+pub(super) fn text(words: &str) -> Value {
+    json!({ "type": "text", "text": words })
+}
+
+/// A piece of reasoning.
+pub(super) fn thinking(words: &str) -> Value {
+    json!({ "type": "thinking", "thinking": words })
+}
+
+fn has_call(message: &Message) -> bool {
+    let mut parts = message.parts.open().into_iter().flatten();
+    parts.any(|part| matches!(part, Part::ToolCall(_)))
+}
+
+/// Something to know.
+pub(super) fn notify(id: &str, words: &str, kind: &str) -> Value {
+    json!({
+        "type": "extension_ui_request", "id": id, "method": "notify", "message": words,
+        "notifyType": kind,
+    })
+}
+
+/// Something went wrong.
+pub(super) fn trouble(event: &str, words: &str) -> Value {
+    json!({
+        "type": "extension_error", "extensionPath": "farhelm", "event": event, "error": words,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_found_again_in_its_frame() {
+        let message = encode(&json!({ "role": "user" }));
+        let frame = framed("message_end", &message);
+        let read: Value = serde_json::from_slice(&frame).unwrap();
+        assert_eq!(read, json!({ "type": "message_end", "message": { "role": "user" } }));
+        assert_eq!(inside(&frame, "message_end"), message);
+        assert_eq!(inside(&Bytes::new(), "message_end"), Bytes::new());
+    }
+}

@@ -1,0 +1,188 @@
+//! `prompt`, `steer` and `follow_up`: words and pictures for the agent.
+//!
+//! **Invariant**: they reach the relay in the order in which the client said them, also when the
+//! pictures of one of them are still being put away; each is answered when it is on disk.
+//!
+//! Not here: the message as it comes back (`messages`), the queue (`queue`).
+
+use std::collections::VecDeque;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use domain::content::{Attachment, Failure};
+use domain::session::delivery::{Mode, Send};
+use domain::session::{Recorded, Wish};
+use domain::{Content, MessageId, Timestamp};
+
+use super::frames::{Body, Image};
+use super::{Asked, Connection, responses};
+use crate::echo;
+use crate::port::Denied;
+use crate::visitor::Act;
+
+/// Pictures of one message.
+const IMAGES_MAX: usize = 16;
+/// pi's own words for a prompt that comes while the agent works.
+const BUSY: &str = "Agent is already processing. Specify streamingBehavior ('steer' or \
+    'followUp') to queue the message.";
+
+/// Messages on their way to the relay, next first. There are no more than commands in flight.
+#[derive(Debug, Default)]
+pub(super) struct Outgoing {
+    waiting: VecDeque<Outbound>,
+    is_storing: bool,
+}
+
+#[derive(Debug)]
+struct Outbound {
+    flight: u64,
+    send: Send,
+    files: VecDeque<File>,
+}
+
+#[derive(Debug)]
+struct File {
+    name: String,
+    media_type: String,
+    bytes: Bytes,
+}
+
+impl Connection {
+    /// `prompt`: now, or as its streaming behavior says.
+    pub(super) fn prompt(&mut self, flight: u64, body: Body, now: Timestamp) -> Vec<Act> {
+        let mode = match (body.streaming_behavior.as_deref(), self.view.is_streaming()) {
+            (Some("steer"), true) => Some(Mode::Steer),
+            (Some("followUp"), true) => Some(Mode::FollowUp),
+            (None, true) => return self.refuse_send(flight, BUSY),
+            (Some("steer" | "followUp") | None, false) => None,
+            (Some(_), _) => {
+                let words = "streamingBehavior is 'steer' or 'followUp'";
+                return self.refuse_send(flight, words);
+            }
+        };
+        self.send(flight, body, mode, now)
+    }
+
+    pub(super) fn send(
+        &mut self,
+        flight: u64,
+        body: Body,
+        mode: Option<Mode>,
+        now: Timestamp,
+    ) -> Vec<Act> {
+        match self.outbound(flight, body, mode, now) {
+            Ok(outbound) => {
+                self.outgoing.waiting.push_back(outbound);
+                self.go_on()
+            }
+            Err(words) => self.refuse_send(flight, &words),
+        }
+    }
+
+    /// A picture was put away, or could not be.
+    pub(super) fn on_stored(&mut self, stored: Result<Attachment, Failure>) -> Vec<Act> {
+        self.outgoing.is_storing = false;
+        let mut acts = vec![];
+        match (stored, self.outgoing.waiting.front_mut()) {
+            (Ok(attachment), Some(next)) => next.send.attachments.push(attachment),
+            (Err(failure), Some(_)) => {
+                if let Some(given_up) = self.outgoing.waiting.pop_front() {
+                    acts.extend(self.flights.fail(given_up.flight, &failure.message));
+                }
+            }
+            (Ok(_) | Err(_), None) => {}
+        }
+        acts.extend(self.go_on());
+        acts
+    }
+
+    /// The relay took a send, or did not.
+    pub(super) fn on_sent(
+        &mut self,
+        flight: u64,
+        done: &Result<Vec<Recorded>, Denied>,
+    ) -> Vec<Act> {
+        let answer = match done {
+            Ok(_) => self.flights.succeed(flight, None),
+            Err(denied) => self.flights.fail(flight, &responses::words(denied)),
+        };
+        answer.into_iter().collect()
+    }
+
+    fn refuse_send(&mut self, flight: u64, words: &str) -> Vec<Act> {
+        self.flights.fail(flight, words).into_iter().collect()
+    }
+
+    fn go_on(&mut self) -> Vec<Act> {
+        let mut acts = vec![];
+        while !self.outgoing.is_storing {
+            let Some(next) = self.outgoing.waiting.front_mut() else { break };
+            if let Some(file) = next.files.pop_front() {
+                self.outgoing.is_storing = true;
+                let File { name, media_type, bytes } = file;
+                let ticket = self.ticket(Asked::Store);
+                acts.push(Act::Store { name, media_type, bytes, ticket });
+                break;
+            }
+            let Some(Outbound { flight, send, .. }) = self.outgoing.waiting.pop_front() else {
+                break;
+            };
+            if !self.flights.is_open(flight) {
+                // Its client was told that it took too long; it is not sent behind its back.
+                continue;
+            }
+            let ticket = self.ticket(Asked::Send(flight));
+            let wish = Box::new(Wish::Send { send, earlier: None });
+            acts.push(Act::Wish { session: self.view.session.clone(), wish, ticket });
+        }
+        acts
+    }
+
+    fn outbound(
+        &self,
+        flight: u64,
+        body: Body,
+        mode: Option<Mode>,
+        now: Timestamp,
+    ) -> Result<Outbound, String> {
+        let text = body.message.ok_or("message is missing")?;
+        let files = files(body.images.unwrap_or_default())?;
+        if text.is_empty() && files.is_empty() {
+            return Err("The message says nothing".to_owned());
+        }
+        let most = self.limits.max_content_bytes;
+        if text.len() > most {
+            return Err(format!("The message is too large: at most {most} bytes"));
+        }
+        let by = self.principal.as_ref().map_or("", |principal| principal.name.as_str());
+        let digest = (!text.is_empty()).then(|| echo::digest(&text));
+        // pi's request ids begin anew with every page, so they cannot name a send.
+        let id = MessageId::from(format!("{}:{flight}", self.own_name));
+        let send = Send {
+            id,
+            text: Content::Open(text),
+            attachments: vec![],
+            mode,
+            by: by.to_owned(),
+            created_at: now,
+            digest,
+        };
+        Ok(Outbound { flight, send, files })
+    }
+}
+
+fn files(images: Vec<Image>) -> Result<VecDeque<File>, String> {
+    if images.len() > IMAGES_MAX {
+        return Err(format!("A message holds at most {IMAGES_MAX} pictures"));
+    }
+    let file = |(at, image): (usize, Image)| {
+        let media_type = image.mime_type;
+        let ending = media_type.strip_prefix("image/").filter(|ending| !ending.is_empty());
+        let ending = ending.ok_or("A picture's mimeType begins with image/")?;
+        let bytes = STANDARD.decode(image.data).map_err(|_| "A picture is not sound base64")?;
+        let name = format!("image-{}.{ending}", at + 1);
+        Ok(File { name, media_type, bytes: bytes.into() })
+    };
+    images.into_iter().enumerate().map(file).collect()
+}

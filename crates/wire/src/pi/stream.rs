@@ -1,0 +1,371 @@
+//! Words in the making, as `message_update`s.
+//!
+//! The words themselves are encoded once for everybody. Where a message or part begins and ends
+//! depends on what this connection saw, so it keeps its own account of that; with it, words that
+//! are told once more from their start are told on from where this client is. The dialect knows
+//! one message at a time: another that is in the making meanwhile is told at its end.
+//!
+//! Not here: the finished message (`messages`, `events`).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+use domain::content::{Message, Part};
+use domain::passing::{DRAFT_UNITS_MAX, DRAFTS_MAX, Delta, Voice};
+use domain::{Content, MessageId, Timestamp, ToolCallId};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::messages::{self, encode, framed, joined};
+use super::view::View;
+
+/// The message of an update that says only what is new.
+const MINIMAL: &str = r#"{"role":"assistant","content":[]}"#;
+
+/// What a connection has told of messages in the making.
+#[derive(Debug, Default)]
+pub(super) struct Streaming {
+    /// Whether every update carries the whole message so far.
+    is_full: bool,
+    open: Option<Open>,
+    /// Messages whose beginning was not told.
+    missed: VecDeque<MessageId>,
+}
+
+#[derive(Debug)]
+struct Open {
+    id: MessageId,
+    model: String,
+    at: Timestamp,
+    parts: BTreeMap<u32, Spoken>,
+    last: Option<u32>,
+    calls: Vec<Value>,
+}
+
+#[derive(Debug)]
+struct Spoken {
+    voice: Voice,
+    text: String,
+    /// How far it was told, in UTF-16 units.
+    units: u64,
+}
+
+/// Who hears of words, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum How {
+    /// As they come.
+    Live,
+    /// What was said before a client came: no beginnings, only the words.
+    Joining,
+}
+
+/// What to send for a few more words.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// These frames, and then the words as everybody gets them.
+    Shared(Vec<Bytes>),
+    /// These frames alone.
+    Own(Vec<Bytes>),
+}
+
+#[derive(Serialize)]
+struct Update<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    message: Minimal,
+    #[serde(rename = "assistantMessageEvent")]
+    event: More<'a>,
+}
+
+#[derive(Serialize)]
+struct Minimal {
+    role: &'static str,
+    content: [(); 0],
+}
+
+#[derive(Serialize)]
+struct More<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(rename = "contentIndex")]
+    part: u32,
+    delta: &'a str,
+}
+
+/// A few more words, the same for everybody.
+pub(super) fn words(voice: Voice, part: u32, text: &str) -> Bytes {
+    let kind = match voice {
+        Voice::Text => "text_delta",
+        Voice::Thinking => "thinking_delta",
+    };
+    encode(&Update {
+        kind: "message_update",
+        message: Minimal { role: "assistant", content: [] },
+        event: More { kind, part, delta: text },
+    })
+}
+
+/// The end of the agent's message, as an update. `reason` is pi's word for how it ended.
+pub(super) fn over(reason: &str, message: &[u8]) -> Bytes {
+    let (kind, name) = match reason {
+        "aborted" | "error" => ("error", "error"),
+        _ => ("done", "message"),
+    };
+    joined(&[
+        b"{\"type\":\"message_update\",\"message\":",
+        MINIMAL.as_bytes(),
+        b",\"assistantMessageEvent\":{\"type\":\"",
+        kind.as_bytes(),
+        b"\",\"reason\":\"",
+        reason.as_bytes(),
+        b"\",\"",
+        name.as_bytes(),
+        b"\":",
+        message,
+        b"}}",
+    ])
+}
+
+impl Streaming {
+    pub(super) fn new(is_full: bool) -> Self {
+        Self { is_full, ..Self::default() }
+    }
+
+    /// Whether this message is being told.
+    pub(super) fn is_open(&self, id: &MessageId) -> bool {
+        self.open.as_ref().is_some_and(|open| open.id == *id)
+    }
+
+    /// Whether any message is.
+    pub(super) fn is_any_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Whether these words would begin the telling of a message.
+    pub(super) fn begins(&self, delta: &Delta) -> bool {
+        self.open.is_none() && delta.offset == 0 && !self.missed.contains(&delta.message)
+    }
+
+    /// A few more words.
+    pub(super) fn take(&mut self, view: &View, delta: &Delta, how: How) -> Told {
+        let nothing = Told::Own(vec![]);
+        let Some(said) = delta.words.open() else { return nothing };
+        if self.begins(delta) {
+            return self.begin(view, delta, said, how);
+        }
+        if !self.is_open(&delta.message) {
+            self.miss(&delta.message);
+            return nothing;
+        }
+        self.go_on(delta, said, how, vec![])
+    }
+
+    fn begin(&mut self, view: &View, delta: &Delta, said: &str, how: How) -> Told {
+        let open = Open::new(view, &delta.message);
+        let mut frames = vec![framed("message_start", &encode(&open.message()))];
+        self.open = Some(open);
+        if how == How::Live {
+            frames.push(self.update(json!({ "type": "start" })));
+        }
+        self.go_on(delta, said, how, frames)
+    }
+
+    fn go_on(&mut self, delta: &Delta, said: &str, how: How, mut frames: Vec<Bytes>) -> Told {
+        let is_new = self.open.as_ref().is_some_and(|open| !open.parts.contains_key(&delta.part));
+        if is_new && delta.offset == 0 {
+            frames.extend(self.begin_part(delta.part, delta.voice, how));
+        }
+        let Some(part) = self.open.as_mut().and_then(|open| open.parts.get_mut(&delta.part)) else {
+            return Told::Own(frames);
+        };
+        let end = delta.offset + said.encode_utf16().count() as u64;
+        if delta.offset > part.units || end <= part.units {
+            // A gap, or nothing new.
+            return Told::Own(frames);
+        }
+        let news = past(said, part.units - delta.offset);
+        part.units = end;
+        if end <= DRAFT_UNITS_MAX {
+            part.text.push_str(news);
+        }
+        if !self.is_full && news.len() == said.len() && part.voice == delta.voice {
+            return Told::Shared(frames);
+        }
+        let voice = part.voice;
+        frames.push(if self.is_full {
+            let kind = word(voice, "delta");
+            self.update(json!({ "type": kind, "contentIndex": delta.part, "delta": news }))
+        } else {
+            words(voice, delta.part, news)
+        });
+        Told::Own(frames)
+    }
+
+    fn begin_part(&mut self, part: u32, voice: Voice, how: How) -> Vec<Bytes> {
+        let mut frames = vec![];
+        if how == How::Live {
+            frames.extend(self.end_part());
+        }
+        let Some(open) = &mut self.open else { return frames };
+        open.parts.insert(part, Spoken { voice, text: String::new(), units: 0 });
+        open.last = Some(part);
+        if how == How::Live {
+            let kind = word(voice, "start");
+            frames.push(self.update(json!({ "type": kind, "contentIndex": part })));
+        }
+        frames
+    }
+
+    fn end_part(&mut self) -> Option<Bytes> {
+        let open = self.open.as_mut()?;
+        let last = open.last.take()?;
+        let part = open.parts.get(&last)?;
+        let event = json!({
+            "type": word(part.voice, "end"), "contentIndex": last, "content": part.text,
+        });
+        Some(self.update(event))
+    }
+
+    /// The message that is being told calls a tool.
+    pub(super) fn call(&mut self, call: &Value) -> Vec<Bytes> {
+        let mut frames: Vec<_> = self.end_part().into_iter().collect();
+        let Some(open) = &mut self.open else { return frames };
+        let after = open.parts.keys().next_back().map_or(0, |last| last + 1);
+        let index = after + u32::try_from(open.calls.len()).unwrap_or(u32::MAX - after);
+        open.calls.push(call.clone());
+        let arguments = call["arguments"].to_string();
+        for event in [
+            json!({ "type": "toolcall_start", "contentIndex": index }),
+            json!({ "type": "toolcall_delta", "contentIndex": index, "delta": arguments }),
+            json!({ "type": "toolcall_end", "contentIndex": index, "toolCall": call }),
+        ] {
+            frames.push(self.update(event));
+        }
+        frames
+    }
+
+    /// Tells a message that was not told in the making, up to its end.
+    pub(super) fn whole(
+        &mut self,
+        view: &View,
+        message: &Message,
+        call: impl Fn(&ToolCallId) -> Value,
+    ) -> Vec<Bytes> {
+        let before = self.open.take();
+        let open = Open::new(view, &message.id);
+        let mut frames = vec![framed("message_start", &encode(&open.message()))];
+        self.open = Some(open);
+        frames.push(self.update(json!({ "type": "start" })));
+        for (index, part) in (0_u32..).zip(message.parts.open().into_iter().flatten()) {
+            let (voice, said) = match part {
+                Part::Text(said) => (Voice::Text, said),
+                Part::Thinking(said) => (Voice::Thinking, said),
+                Part::ToolCall(id) => {
+                    frames.extend(self.call(&call(id)));
+                    continue;
+                }
+                Part::Image(_) | Part::File(_) => continue,
+            };
+            let words_said = Content::Open(said.clone());
+            let (message, offset) = (message.id.clone(), 0);
+            let delta = Delta { message, part: index, voice, offset, words: words_said };
+            match self.go_on(&delta, said, How::Live, vec![]) {
+                Told::Shared(more) => {
+                    frames.extend(more);
+                    frames.push(words(voice, index, said));
+                }
+                Told::Own(more) => frames.extend(more),
+            }
+        }
+        frames.extend(self.end_part());
+        self.open = before;
+        frames
+    }
+
+    /// The message that was told in the making is finished.
+    pub(super) fn finish(&mut self, id: &MessageId) -> Vec<Bytes> {
+        self.missed.retain(|missed| missed != id);
+        if !self.is_open(id) {
+            return vec![];
+        }
+        let frames = self.end_part().into_iter().collect();
+        self.open = None;
+        frames
+    }
+
+    /// Nothing is in the making any more: how a message that nobody finished ends, and what it
+    /// said.
+    pub(super) fn cut(&mut self) -> Option<(Vec<Bytes>, Vec<Value>)> {
+        self.missed.clear();
+        let frames = self.end_part().into_iter().collect();
+        let open = self.open.take()?;
+        Some((frames, open.content()))
+    }
+
+    fn update(&self, mut event: Value) -> Bytes {
+        let full = self.open.as_ref().filter(|_| self.is_full);
+        let message = full.map(Open::message);
+        if let Some(message) = &message {
+            event["partial"] = message.clone();
+        }
+        let message = message.unwrap_or_else(|| json!({ "role": "assistant", "content": [] }));
+        encode(&json!({
+            "type": "message_update", "message": message, "assistantMessageEvent": event,
+        }))
+    }
+
+    fn miss(&mut self, message: &MessageId) {
+        if self.missed.contains(message) {
+            return;
+        }
+        if self.missed.len() >= DRAFTS_MAX {
+            self.missed.pop_front();
+        }
+        self.missed.push_back(message.clone());
+    }
+}
+
+impl Open {
+    fn new(view: &View, id: &MessageId) -> Self {
+        Self {
+            id: id.clone(),
+            model: view.model().to_owned(),
+            at: view.at,
+            parts: BTreeMap::new(),
+            last: None,
+            calls: vec![],
+        }
+    }
+
+    /// The message so far.
+    fn message(&self) -> Value {
+        messages::begun(&self.model, &self.id, &self.content(), self.at)
+    }
+
+    fn content(&self) -> Vec<Value> {
+        let spoken = self.parts.values().map(|part| match part.voice {
+            Voice::Text => messages::text(&part.text),
+            Voice::Thinking => messages::thinking(&part.text),
+        });
+        spoken.chain(self.calls.iter().cloned()).collect()
+    }
+}
+
+fn word(voice: Voice, what: &str) -> String {
+    match voice {
+        Voice::Text => format!("text_{what}"),
+        Voice::Thinking => format!("thinking_{what}"),
+    }
+}
+
+/// The words after so many UTF-16 units.
+fn past(words: &str, units: u64) -> &str {
+    let mut left = units;
+    for (at, character) in words.char_indices() {
+        if left == 0 {
+            return &words[at..];
+        }
+        left = left.saturating_sub(character.len_utf16() as u64);
+    }
+    if units == 0 { words } else { "" }
+}
