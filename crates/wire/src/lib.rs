@@ -8,9 +8,11 @@
 pub mod blob;
 pub mod control;
 pub mod dialect;
+pub mod echo;
 pub mod native;
 pub mod pi;
 pub mod port;
+pub mod time;
 pub mod visitor;
 pub mod webchannel;
 

@@ -24,6 +24,9 @@ pub struct Card {
     pub prompts: Vec<Prompt>,
     /// The run that is going on.
     pub run: Option<RunId>,
+    /// How many messages were recorded when the card was last written.
+    #[serde(default)]
+    pub messages: u64,
 }
 
 impl Card {
@@ -46,6 +49,7 @@ impl Session {
             config: self.config.clone(),
             prompts: self.prompts.open().cloned().collect(),
             run: self.runs.active().cloned(),
+            messages: self.transcript.count(),
         }
     }
 }

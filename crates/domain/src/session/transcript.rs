@@ -73,6 +73,9 @@ pub struct Transcript {
     /// How full the context was when the agent last said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     context: Option<ContextUse>,
+    /// Messages that were ever recorded.
+    #[serde(default)]
+    count: u64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -120,6 +123,12 @@ impl Transcript {
         self.context
     }
 
+    /// How many messages were recorded. A snapshot from before they were counted knows of the
+    /// remembered ones.
+    pub fn count(&self) -> u64 {
+        self.count.max(self.order.len() as u64)
+    }
+
     /// Where among those not matched yet a message like this one is.
     pub fn place(&self, message: &Message, echo: Option<Digest>) -> Option<usize> {
         let echo = echo.filter(|_| message.author == Author::User);
@@ -162,6 +171,7 @@ impl Transcript {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Message(message) => {
+                self.count = self.count() + 1;
                 self.ids.insert(message.id.clone());
                 self.order.push_back(Known { id: message.id.clone(), digest: message.digest });
                 self.matched = self.order.len();

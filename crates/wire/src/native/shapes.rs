@@ -17,14 +17,15 @@ mod message;
 mod prompt;
 mod runs;
 mod session;
-mod time;
 mod tools;
 mod words;
 
+pub use crate::time::Time;
 pub use catalog::{AgentEntry, Conversation, Conversations, ResumableList};
 pub use config::AgentConfig;
 pub use delta::{MessageDelta, VoiceWord};
-pub use digest::{echo_digest, message_digest};
+pub use crate::echo::echo_digest;
+pub use digest::message_digest;
 pub use envelope::{Envelope, Malformed, VERSION, encode, read_body};
 pub use error::{ErrorBody, failure_of};
 pub use json::Json;
@@ -35,7 +36,6 @@ pub use runs::{
     ContextUsage, Notice, OutcomeWord, Plan, PlanEntry, PlanStatusWord, RunEnded, RunStarted, Usage,
 };
 pub use session::{Activity, CloseReasonWord, DownReasonWord, HealthWord, Session};
-pub use time::Time;
 pub use tools::{
     Diff, Location, OUTPUT_SHOWN_BYTES_MAX, ToolCall, ToolKindWord, ToolStatusWord, ToolUpdate,
     character_before,
