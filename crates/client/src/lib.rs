@@ -4,11 +4,13 @@
 //! relay has it, and shows each event once. [`Remote`] runs it over sockets that whoever uses it
 //! dials, one after the other.
 //!
-//! [`control::Machine`] is the same for Claude Code's remote control.
+//! [`control::Machine`] is the same for Claude Code's remote control, [`blob::Machine`] for Agent
+//! Blob.
 //!
 //! Not here: the relay's end of the dialect (`wire`), opening a socket (`proxy`), drawing anything
 //! (`farhelm`, `web`).
 
+pub mod blob;
 pub mod control;
 mod machine;
 mod native;

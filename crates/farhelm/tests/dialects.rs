@@ -2,6 +2,8 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "what a test stands on may fail it")]
 
+#[path = "dialects/blob.rs"]
+mod blob;
 #[path = "dialects/control.rs"]
 mod control;
 #[path = "process/support.rs"]

@@ -193,7 +193,10 @@ impl Connection {
             }
             (Broken::Shape(id, words), Stage::Greeting(_)) => {
                 let mut acts = refuse(&id, &words);
-                acts.push(Act::Close { code: NO_CONNECT, reason: "the first frame must be connect" });
+                acts.push(Act::Close {
+                    code: NO_CONNECT,
+                    reason: "the first frame must be connect",
+                });
                 acts
             }
             (Broken::Shape(id, words), Stage::Denied | Stage::Connected) => refuse(&id, &words),
@@ -217,7 +220,8 @@ impl Connection {
                     Some(request) => {
                         frames = events::accepted(view, recorded, send, true);
                         let waits = view.waits(send);
-                        response = Some((request.clone(), sends::accepted(&request, &send.id, waits)));
+                        response =
+                            Some((request.clone(), sends::accepted(&request, &send.id, waits)));
                     }
                     None => shared(&mut frames),
                 }
@@ -466,7 +470,7 @@ fn total_tokens(usage: Option<&Usage>) -> u64 {
 /// Why nothing came of it, in words.
 fn words(denied: &Denied, session: Option<&SessionId>) -> String {
     match (denied, session) {
-        (Denied::Refused(Refusal::Unauthorized), _) => DENIED.to_owned(),
+        (Denied::Refused(Refusal::Unauthorized | Refusal::OwnerOnly), _) => DENIED.to_owned(),
         (Denied::Refused(Refusal::SessionUnknown), Some(session)) => not_found(session.as_str()),
         (Denied::Refused(refusal), _) => refusal.to_string(),
         (Denied::Failed(words) | Denied::Code(_, words), _) => words.clone(),

@@ -366,9 +366,10 @@ impl<V: Visitor> Gate<V> {
                 Act::Follow { session, ticket } => self.follow(session, ticket),
                 Act::Glance { session, ticket } => {
                     let relay = self.relay.clone();
-                    self.later(ticket, async move {
-                        Answer::Glanced(look(&relay, &session).await)
-                    });
+                    self.later(
+                        ticket,
+                        async move { Answer::Glanced(look(&relay, &session).await) },
+                    );
                 }
                 Act::Figures { ticket } => {
                     let figures = Answer::Figures(self.figures());

@@ -201,11 +201,13 @@ mod tests {
         assert_eq!(read("/switch 2", &menu), Some(Command::Switch("sess_b".to_owned())));
         assert_eq!(read("/switch sess_x", &menu), Some(Command::Switch("sess_x".to_owned())));
         assert_eq!(read("2", &menu), Some(Command::Switch("sess_b".to_owned())));
-        let search = |words: &str, page| Some(Command::Sessions(Turn::Search(words.to_owned(), page)));
+        let search =
+            |words: &str, page| Some(Command::Sessions(Turn::Search(words.to_owned(), page)));
         assert_eq!(read("/sessions search big fish 2", &[]), search("big fish", 2));
         assert_eq!(read("/sessions search fish", &[]), search("fish", 1));
         assert_eq!(read("/sessions next", &[]), Some(Command::Sessions(Turn::Next)));
-        for for_the_agent in ["2", "3", "0", "hello", "/compact", "/helpme", "/", "", "/history x"] {
+        for for_the_agent in ["2", "3", "0", "hello", "/compact", "/helpme", "/", "", "/history x"]
+        {
             let menu = if for_the_agent == "2" { &[][..] } else { &menu[..] };
             assert_eq!(read(for_the_agent, menu), None, "{for_the_agent}");
         }

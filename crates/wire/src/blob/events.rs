@@ -250,11 +250,7 @@ fn of_status(view: &View, event: &status::Event, at: (Sequence, Timestamp)) -> O
     Some(message(Role::System, words, &note_id(at.0), at))
 }
 
-fn of_transcript(
-    view: &View,
-    event: &transcript::Event,
-    at: (Sequence, Timestamp),
-) -> Vec<Bytes> {
+fn of_transcript(view: &View, event: &transcript::Event, at: (Sequence, Timestamp)) -> Vec<Bytes> {
     match event {
         transcript::Event::Message(message) => of_message(view, message, at).into_iter().collect(),
         transcript::Event::ToolCall(call) => tool_call(view, call, at.0),
@@ -296,11 +292,8 @@ fn tool_call(view: &View, call: &ToolCall, sequence: Sequence) -> Vec<Bytes> {
         event("tool_call", &payload, Some(sequence)),
         status_event(view.run_name(), "executing_tool", Some(sequence)),
     ];
-    let update = ToolUpdate {
-        id: call.id.clone(),
-        status: call.status,
-        detail: call.detail.clone(),
-    };
+    let update =
+        ToolUpdate { id: call.id.clone(), status: call.status, detail: call.detail.clone() };
     frames.extend(tool_end(view, &call.tool, &update, sequence));
     frames
 }

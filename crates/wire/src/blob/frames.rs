@@ -51,7 +51,11 @@ struct Raw {
 pub(super) fn read(text: &str) -> Result<Request, Broken> {
     let Ok(raw) = serde_json::from_str::<Raw>(text) else {
         let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
-        return Err(if is_json { shape(UNKNOWN_ID, "a frame is an object") } else { Broken::NotJson });
+        return Err(if is_json {
+            shape(UNKNOWN_ID, "a frame is an object")
+        } else {
+            Broken::NotJson
+        });
     };
     let id = match raw.id {
         Value::String(id) if !id.is_empty() && id.len() <= ID_BYTES_MAX => id,

@@ -65,10 +65,8 @@ impl Connection {
             Err(words) => return close(&words, NO_CONNECT, "the connect cannot be read"),
         };
         if connect.version != VERSION {
-            let said = connect.version.as_str().map_or_else(
-                || connect.version.to_string(),
-                str::to_owned,
-            );
+            let said =
+                connect.version.as_str().map_or_else(|| connect.version.to_string(), str::to_owned);
             let words = format!("Unsupported protocol version: {said}. Supported: {VERSION}");
             return close(&words, WRONG_VERSION, "unsupported protocol version");
         }
@@ -142,9 +140,7 @@ impl Connection {
     ) -> Vec<Act> {
         let uptime_s = figures.uptime_ms / 1_000;
         let run = session.and_then(|session| session.glance.run.as_ref());
-        let run = run.map(|(run, cause)| {
-            cause.as_ref().map_or(run.as_str(), MessageId::as_str)
-        });
+        let run = run.map(|(run, cause)| cause.as_ref().map_or(run.as_str(), MessageId::as_str));
         match reply {
             Reply::Response(request) => {
                 let session = session.map(|session| {

@@ -26,7 +26,8 @@ pub(super) fn asked(
     sequence: Option<Sequence>,
 ) -> Bytes {
     let question = prompt.text.open().map_or(SEALED, String::as_str);
-    let again = failure.map(|failure| format!("The answer did not get through ({}). ", failure.message));
+    let again =
+        failure.map(|failure| format!("The answer did not get through ({}). ", failure.message));
     let words = format!(
         "{}Permission needed: {question}\nAnswer with /approve {id} or /deny {id}",
         again.unwrap_or_default(),

@@ -107,8 +107,10 @@ impl Connection {
         let Some(request) = self.sends.remove(id) else { return vec![] };
         let response = match done {
             Ok(events) => {
-                let leaves = |it: &Recorded| matches!(&it.event, Event::Delivery(
-                    delivery::Event::HandedOver { id: gone, .. }) if gone == id);
+                let leaves = |it: &Recorded| {
+                    matches!(&it.event, Event::Delivery(
+                    delivery::Event::HandedOver { id: gone, .. }) if gone == id)
+                };
                 accepted(&request, id, !events.iter().any(leaves))
             }
             Err(denied) => {

@@ -282,6 +282,7 @@ impl Connection {
             permission_mode: None,
             has_worktree: false,
             earlier: None,
+            arguments: vec![],
         };
         let ticket = self.ticket(Asked::Launch(new));
         vec![Act::Launch { wish: Box::new(wish), ticket }]
@@ -369,9 +370,8 @@ impl Connection {
                         vec![Act::Send(granted(&request, &payload))]
                     }
                     Reply::Words => {
-                        let line = |row: &super::history::Row| {
-                            format!("[{}] {}", row.role, row.content)
-                        };
+                        let line =
+                            |row: &super::history::Row| format!("[{}] {}", row.role, row.content);
                         let lines: Vec<_> = rows.iter().map(line).collect();
                         let nothing = lines.is_empty().then(|| "Nothing was said yet".to_owned());
                         self.tell(&nothing.unwrap_or_else(|| lines.join("\n")))

@@ -39,6 +39,8 @@ struct Payload<'a> {
     run: Option<&'a str>,
     content: &'a str,
     delta: bool,
+    #[serde(rename = "messageId")]
+    message: &'a MessageId,
 }
 
 #[derive(Serialize)]
@@ -76,7 +78,8 @@ impl Tokens {
         let key = (delta.message.clone(), delta.part);
         let shown = self.shown.get(&key).copied().unwrap_or(0);
         let end = delta.offset + units(words);
-        if end <= shown {
+        // Nothing new, or words in between were missed: these come at the message's end.
+        if end <= shown || delta.offset > shown {
             return;
         }
         if self.shown.len() >= PARTS_MAX && !self.shown.contains_key(&key) {
@@ -87,16 +90,17 @@ impl Tokens {
         self.count += 1;
         if delta.offset < shown {
             let rest = after_units(words, shown - delta.offset);
-            frames.push(token(view, rest, self.count));
+            frames.push(token(view, &delta.message, rest, self.count));
             return;
         }
         // Made by whoever needs it first; a connection that counts otherwise makes its own.
         let own = self.count;
-        let shared =
-            encoded.frames(Slot::Blob, || vec![token(view, words, own), own.to_string().into()]);
+        let shared = encoded.frames(Slot::Blob, || {
+            vec![token(view, &delta.message, words, own), own.to_string().into()]
+        });
         match shared {
             [frame, count] if *count == own.to_string().as_bytes() => frames.push(frame.clone()),
-            _ => frames.push(token(view, words, own)),
+            _ => frames.push(token(view, &delta.message, words, own)),
         }
     }
 
@@ -120,7 +124,7 @@ impl Tokens {
             if !rest.is_empty() {
                 self.turn(view, "streaming", frames);
                 self.count += 1;
-                frames.push(token(view, rest, self.count));
+                frames.push(token(view, &message.id, rest, self.count));
             }
         }
     }
@@ -133,8 +137,8 @@ impl Tokens {
     }
 }
 
-fn token(view: &View, content: &str, seq: u64) -> Bytes {
-    let payload = Payload { run: view.run_name(), content, delta: true };
+fn token(view: &View, message: &MessageId, content: &str, seq: u64) -> Bytes {
+    let payload = Payload { run: view.run_name(), content, delta: true, message };
     encode(&Frame { kind: "event", event: "token", payload, seq })
 }
 

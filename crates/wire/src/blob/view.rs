@@ -268,8 +268,7 @@ impl View {
     fn on_status(&mut self, event: &status::Event) {
         match event {
             status::Event::Up { via, .. } => {
-                self.machine =
-                    if via.link.is_some() { Machine::Linked } else { Machine::Plain };
+                self.machine = if via.link.is_some() { Machine::Linked } else { Machine::Plain };
             }
             status::Event::Down { .. } | status::Event::Closed { .. } => {
                 self.machine = Machine::Away;

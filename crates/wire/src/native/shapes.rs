@@ -20,11 +20,11 @@ mod session;
 mod tools;
 mod words;
 
+pub use crate::echo::echo_digest;
 pub use crate::time::Time;
 pub use catalog::{AgentEntry, Conversation, Conversations, ResumableList};
 pub use config::AgentConfig;
 pub use delta::{MessageDelta, VoiceWord};
-pub use crate::echo::echo_digest;
 pub use digest::message_digest;
 pub use envelope::{Envelope, Malformed, VERSION, encode, read_body};
 pub use error::{ErrorBody, failure_of};
