@@ -69,6 +69,8 @@ pub struct Connection {
     view: Option<View>,
     switch: Option<Box<Switch>>,
     held: Waiting,
+    /// Of the frames that came since it was empty.
+    held_bytes: usize,
     tokens: Tokens,
     tickets: BTreeMap<u64, Asked>,
     count: u64,
@@ -156,6 +158,7 @@ impl Connection {
             view: None,
             switch: None,
             held: Waiting::new(),
+            held_bytes: 0,
             tokens: Tokens::default(),
             tickets: BTreeMap::new(),
             count: 0,
@@ -355,7 +358,7 @@ impl Visitor for Connection {
         }
         match &self.stage {
             Stage::Greeting(_) | Stage::Denied => self.connect(request),
-            Stage::Connected if self.switch.is_some() => self.hold(request),
+            Stage::Connected if self.switch.is_some() => self.hold(request, text.len()),
             Stage::Connected => self.take(request, now),
         }
     }

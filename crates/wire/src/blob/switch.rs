@@ -25,8 +25,9 @@ use crate::visitor::{Act, Encoded, Followed};
 
 /// Messages that come with a session, unless the client wants another number.
 pub(super) const RECENT_DEFAULT: usize = 20;
-/// Requests that wait for a switch; more are refused.
+/// Requests that wait for a switch, and their bytes; more are refused.
 const WAITING_MAX: usize = 64;
+const WAITING_BYTES_MAX: usize = 4 << 20;
 /// Frames for a client that wait until the past is told; more close the socket.
 const LATE_MAX: usize = 4_096;
 /// The close code of a client that is to come again.
@@ -50,6 +51,8 @@ pub(super) struct Switch {
     purpose: Purpose,
     created_at: Timestamp,
     updated_at: Timestamp,
+    /// Whether it asked for the session that the connection is in.
+    is_stay: bool,
     /// Whether the shell follows the new session already.
     is_following: bool,
     look_back: Option<LookBack>,
@@ -74,11 +77,18 @@ impl Connection {
             self.held.push_back(Held::Switch(session, purpose));
             return vec![];
         }
+        let is_here = self.view.as_ref().is_some_and(|view| view.session == session);
+        let purpose = match purpose {
+            Purpose::Agent(request, text) if is_here => return self.say(request, text, self.now),
+            purpose @ (Purpose::Method(_) | Purpose::Agent(..) | Purpose::Quiet) => purpose,
+        };
+        let is_stay = is_here && matches!(purpose, Purpose::Method(_));
         self.switch = Some(Box::new(Switch {
             session: session.clone(),
             purpose,
             created_at: Timestamp(0),
             updated_at: Timestamp(0),
+            is_stay,
             is_following: false,
             look_back: None,
             late: vec![],
@@ -90,8 +100,12 @@ impl Connection {
     }
 
     /// A request came while the connection is on its way.
-    pub(super) fn hold(&mut self, request: Request) -> Vec<Act> {
-        if self.held.len() >= WAITING_MAX {
+    pub(super) fn hold(&mut self, request: Request, bytes: usize) -> Vec<Act> {
+        if self.held.is_empty() {
+            self.held_bytes = 0;
+        }
+        self.held_bytes += bytes;
+        if self.held.len() >= WAITING_MAX || self.held_bytes > WAITING_BYTES_MAX {
             return vec![Act::Send(refused(&request.id, super::TOO_MANY))];
         }
         self.held.push_back(Held::Request(request));
@@ -177,7 +191,9 @@ impl Connection {
     fn arrive(&mut self, rows: &[Row], now: Timestamp) -> Vec<Act> {
         let (Some(switch), Some(view)) = (&mut self.switch, &self.view) else { return vec![] };
         let times = (switch.created_at, switch.updated_at);
-        switch.changed = Some(session_changed(view, times, rows));
+        if !switch.is_stay {
+            switch.changed = Some(session_changed(view, times, rows));
+        }
         match &switch.purpose {
             Purpose::Method(request) => {
                 let payload = json!({

@@ -94,13 +94,14 @@ impl Tokens {
             return;
         }
         // Made by whoever needs it first; a connection that counts otherwise makes its own.
-        let own = self.count;
+        let (own, message) = (self.count, &delta.message);
+        let mark = own.to_le_bytes();
         let shared = encoded.frames(Slot::Blob, || {
-            vec![token(view, &delta.message, words, own), own.to_string().into()]
+            vec![token(view, message, words, own), Bytes::copy_from_slice(&mark)]
         });
         match shared {
-            [frame, count] if *count == own.to_string().as_bytes() => frames.push(frame.clone()),
-            _ => frames.push(token(view, &delta.message, words, own)),
+            [frame, count] if count[..] == mark => frames.push(frame.clone()),
+            _ => frames.push(token(view, message, words, own)),
         }
     }
 

@@ -152,6 +152,18 @@ fn a_switch_to_a_session_that_is_not_there_changes_nothing() {
     assert_eq!(kinds(&relay.heard("a")), ["status/thinking"], "it is still where it was");
 }
 
+// spec: blob/sessions.4
+#[test]
+fn a_switch_to_where_the_connection_is_changes_nothing() {
+    let mut relay = Relay::watched();
+    relay.says("m1", "one");
+    relay.heard("a");
+    let answer = relay.asked("a", "sessions.switch", &json!({ "sessionId": SESSION }));
+    assert_eq!(answer["payload"]["recentMessages"][0]["content"], "one");
+    relay.starts("run_1");
+    assert_eq!(kinds(&relay.heard("a")), ["status/thinking"], "and it hears on");
+}
+
 // spec: blob/isolation.3
 #[test]
 fn what_happens_while_the_past_is_read_is_told_after_it_and_once() {
