@@ -331,8 +331,9 @@ impl Speaker for Machine {
                         said.extend(frame.ok().map(|frame| frame.to_string()));
                     }
                 }
-                Happening::WrongVersion(words) => seen.push(Seen::Trouble(words)),
-                Happening::Answered { answer: Err(words), .. } => seen.push(Seen::Trouble(words)),
+                Happening::WrongVersion(words) | Happening::Answered { answer: Err(words), .. } => {
+                    seen.push(Seen::Trouble(words));
+                }
                 Happening::Answered { answer: Ok(_), .. } => {}
                 Happening::Event { name, payload } => seen.extend(self.see(&name, &payload)),
                 Happening::Unknown(words) => {
@@ -375,9 +376,8 @@ impl Machine {
                 seen.push(Seen::Tool(text("toolName")));
                 seen
             }
-            "final" if self.has_ended => self.ended(None),
             // Sends that were taken up by another's run have finals of their own.
-            "final" => vec![],
+            "final" if self.has_ended => self.ended(None),
             "cancelled" | "error" if self.has_ended => self.ended(Some(text("message"))),
             "cancelled" | "error" => vec![Seen::Trouble(text("message"))],
             _ => vec![],

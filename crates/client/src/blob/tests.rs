@@ -1,3 +1,5 @@
+use std::borrow::Borrow;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -18,12 +20,12 @@ fn response(id: &Value, payload: &Value) -> String {
     json!({ "type": "res", "id": id, "ok": true, "payload": payload, "error": null }).to_string()
 }
 
-fn event(name: &str, payload: Value) -> String {
+fn event(name: &str, payload: &Value) -> String {
     json!({ "type": "event", "event": name, "payload": payload }).to_string()
 }
 
-fn seen(client: &mut Machine, name: &str, payload: Value) -> Vec<Seen> {
-    Speaker::on_text(client, &event(name, payload)).0
+fn seen(client: &mut Machine, name: &str, payload: impl Borrow<Value>) -> Vec<Seen> {
+    Speaker::on_text(client, &event(name, payload.borrow())).0
 }
 
 // spec: blob/clients.1

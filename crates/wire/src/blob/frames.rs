@@ -59,7 +59,12 @@ pub(super) fn read(text: &str) -> Result<Request, Broken> {
     };
     let id = match raw.id {
         Value::String(id) if !id.is_empty() && id.len() <= ID_BYTES_MAX => id,
-        _ => {
+        Value::String(_)
+        | Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::Array(_)
+        | Value::Object(_) => {
             let words = format!("id is text of 1 to {ID_BYTES_MAX} bytes");
             return Err(shape(UNKNOWN_ID, &words));
         }

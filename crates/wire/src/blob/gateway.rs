@@ -159,21 +159,20 @@ impl Connection {
                 vec![Act::Send(granted(&request, &payload))]
             }
             Reply::Words => {
-                let mut words = format!(
+                let relay = format!(
                     "Relay {}, up {uptime_s} s, {} clients, {} sessions",
                     env!("CARGO_PKG_VERSION"),
                     figures.clients,
                     figures.sessions,
                 );
-                if let Some(session) = session {
-                    let (messages, waiting) =
-                        (session.glance.card.messages, session.glance.waiting.len());
+                let here = session.map(|session| {
+                    let glance = &session.glance;
+                    let (messages, waiting) = (glance.card.messages, glance.waiting.len());
                     let does = if run.is_some() { "at work" } else { "at rest" };
-                    words.push_str(&format!(
-                        "\nSession {}: {messages} messages, {waiting} waiting, {does}",
-                        session.session,
-                    ));
-                }
+                    let id = &session.session;
+                    format!("\nSession {id}: {messages} messages, {waiting} waiting, {does}")
+                });
+                let words = relay + &here.unwrap_or_default();
                 self.tell(&words)
             }
         }

@@ -211,7 +211,6 @@ impl View {
             Event::Delivery(event) => self.on_delivery(event),
             Event::Queue(queue::Event::Held) => self.is_held = true,
             Event::Queue(queue::Event::Resumed) => self.is_held = false,
-            Event::Queue(queue::Event::Moved { .. } | queue::Event::Edited { .. }) => {}
             Event::Prompt(event) => self.on_prompt(event),
             Event::Run(runs::Event::Started { run, cause }) => {
                 self.run = Some(Run {
@@ -230,7 +229,8 @@ impl View {
                     run.is_stopping = true;
                 }
             }
-            Event::Control(controls::Event::Settled { .. }) => {}
+            Event::Queue(queue::Event::Moved { .. } | queue::Event::Edited { .. })
+            | Event::Control(controls::Event::Settled { .. }) => {}
             Event::Config(config) => {
                 self.can_steer = can_steer(Some(config));
                 self.model = Some(config.model.clone());
@@ -308,8 +308,8 @@ impl View {
 pub(super) fn title(status: &Status) -> &str {
     let meta = &status.meta;
     let names = [&status.title, &meta.display_name, &meta.window_title, &meta.workspace_name];
-    let named = names.into_iter().flatten().find(|name| !name.is_empty());
-    named.map_or(UNTITLED, String::as_str)
+    let first = names.into_iter().flatten().find(|name| !name.is_empty());
+    first.map_or(UNTITLED, String::as_str)
 }
 
 fn machine(status: &Status) -> Machine {

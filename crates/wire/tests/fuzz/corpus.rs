@@ -40,7 +40,10 @@ impl Corpus {
         let mut frame = self.any(chance).clone();
         match chance.below(20) {
             0 => spoil::noise(chance),
-            1..=4 => spoil::text(chance, &frame.to_string(), &self.any(chance).to_string()),
+            1..=4 => {
+                let other = self.any(chance).to_string();
+                spoil::text(chance, &frame.to_string(), &other)
+            }
             5..=12 => {
                 for _ in 0..=chance.below(3) {
                     spoil::value(chance, &mut frame, words);

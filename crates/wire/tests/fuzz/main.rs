@@ -113,7 +113,7 @@ mod tests {
         for dialect in &DIALECTS {
             let corpus = Corpus::of(dialect.fixtures);
             let heard: usize = (0..20).map(|seed| play(dialect, &corpus, seed).len()).sum();
-            assert!(heard > 100, "{} heard only {heard} frames", dialect.name);
+            assert!(heard > 40, "{} heard only {heard} frames", dialect.name);
         }
     }
 

@@ -177,10 +177,10 @@ impl NativeProxy {
                 ProxyOutput::Report { session, report, .. } => {
                     let (connection, position) = ("proxy_1".into(), None);
                     let word = Command::Proxy(Word { connection, position, report });
-                    let recorded = world.say(&session, &word).unwrap_or_default();
-                    for order in recorded.iter().flat_map(|_| world.rooms[&session].session.owed())
-                    {
-                        world.sent(&self.machine.on_order(&session, &order, world.now));
+                    if world.say(&session, &word).is_ok() {
+                        for order in world.rooms[&session].session.owed() {
+                            world.sent(&self.machine.on_order(&session, &order, world.now));
+                        }
                     }
                 }
                 ProxyOutput::Named { .. }
