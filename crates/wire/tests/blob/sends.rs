@@ -144,6 +144,7 @@ fn sends_that_one_run_takes_up_together_each_get_their_final() {
         available_modes: None,
         effort: None,
         available_efforts: None,
+        commands: None,
         capabilities: [("steer".to_owned(), true)].into(),
         read_at: START,
     };
