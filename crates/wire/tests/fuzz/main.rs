@@ -132,6 +132,7 @@ mod tests {
                 peer.answer(&mut world, &mut chance, true);
             }
         }
+        peer.answer(&mut world, &mut chance, true);
         for _ in 0..chance.below(STEPS_MAX) {
             if peer.is_closed() {
                 break;
