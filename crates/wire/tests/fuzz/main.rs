@@ -81,7 +81,7 @@ mod tests {
     fn every_dialect_survives_whatever_is_said() {
         let seconds = setting("FARHELM_FUZZ_SECONDS").unwrap_or(SECONDS_DEFAULT);
         let first_seed = setting::<u64>("FARHELM_FUZZ_SEED").unwrap_or(0);
-        let share = Duration::from_secs_f64(seconds / DIALECTS.len() as f64);
+        let share = Duration::from_secs_f64(seconds) / u32::try_from(DIALECTS.len()).unwrap();
         for dialect in &DIALECTS {
             let corpus = Corpus::of(dialect.fixtures);
             let (begun, mut cases) = (Instant::now(), 0);

@@ -80,8 +80,10 @@ impl NativeClient {
                 let denied = Denied::Failed("nobody knows".to_owned());
                 self.machine.on_answer(&question, request, Err(denied), now)
             }
-            Output::Send(_) | Output::Close { .. } => vec![],
-            Output::Session { .. } | Output::Launch { .. } => vec![],
+            Output::Send(_)
+            | Output::Close { .. }
+            | Output::Session { .. }
+            | Output::Launch { .. } => vec![],
         }
     }
 }
@@ -176,8 +178,8 @@ impl NativeProxy {
                 // What a machine says goes into the session, whatever it is.
                 ProxyOutput::Report { session, report, .. } => {
                     let (connection, position) = ("proxy_1".into(), None);
-                    let word = Command::Proxy(Word { connection, position, report });
-                    if world.say(&session, &word).is_ok() {
+                    let said = Command::Proxy(Word { connection, position, report });
+                    if world.say(&session, &said).is_ok() {
                         for order in world.rooms[&session].session.owed() {
                             world.sent(&self.machine.on_order(&session, &order, world.now));
                         }

@@ -155,17 +155,17 @@ impl World {
         let report = match chance.below(14) {
             0 => Report::RunStarted { run: run.into(), cause: None },
             1 | 2 => {
-                let outcomes = [Outcome::Completed, Outcome::Interrupted, Outcome::Failed(text)];
-                let outcome = outcomes[chance.place(3)].clone();
+                let ends = [Outcome::Completed, Outcome::Interrupted, Outcome::Failed(text)];
+                let outcome = ends[chance.place(3)].clone();
                 Report::RunEnded { run: run.into(), outcome, usage: None }
             }
             3 => self.message(&session, chance, &id, text),
             4 | 5 => return self.streams(&session, chance, &id, &text, peer),
             6 => Report::ToolCall(tool_call(&id, &text)),
             7 => {
-                let states = [ToolStatus::Running, ToolStatus::Completed, ToolStatus::Failed];
+                let ways = [ToolStatus::Running, ToolStatus::Completed, ToolStatus::Failed];
                 let detail = ToolDetail { output: Some(text), ..ToolDetail::default() };
-                let (status, detail) = (states[chance.place(3)], Content::Open(detail));
+                let (status, detail) = (ways[chance.place(3)], Content::Open(detail));
                 Report::ToolUpdate(ToolUpdate { id: id.into(), status, detail })
             }
             8 => Report::Asked(prompt(chance.of(&["101", "p1", "p2"]), &text, self.now)),
