@@ -19,6 +19,7 @@ usage: cargo xtask <command>
   tidy                        the rules of the house alone
   sim --seeds N [--from S]    the simulation, over N seeds from S on (default 0)
   kill --times N              the process test: kill relay and proxy N times
+  fuzz --seconds N [--seed S] every dialect against spoilt frames, for N seconds
   agents [--all] [--only A]   the real agent programs: fetch them, play every scenario, a table
                               (--install: fetch them only)
   record [--only A]           have the real agents talk, and keep what their drivers saw
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["sim", options @ ..] => from_outcome(proof::simulate(options)),
         ["kill", options @ ..] => from_outcome(proof::kill(options)),
+        ["fuzz", options @ ..] => from_outcome(proof::fuzz(options)),
         ["agents", options @ ..] => from_outcome(agents::run(options)),
         ["record", options @ ..] => from_outcome(agents::record::run(options)),
         [] | ["help" | "--help" | "-h"] => {

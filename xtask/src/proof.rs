@@ -1,7 +1,10 @@
-//! `cargo xtask sim` and `cargo xtask kill`: the long forms of what `cargo xtask test` does
-//! briefly.
+//! `cargo xtask sim`, `cargo xtask kill` and `cargo xtask fuzz`: the long forms of what
+//! `cargo xtask test` does briefly.
 //!
-//! Not here: the simulation (`crates/sim`), the process test (`crates/farhelm/tests/kill.rs`).
+//! Not here: the simulation (`crates/sim`), the process test (`crates/farhelm/tests/kill.rs`), the
+//! frames that mean no good (`crates/wire/tests/fuzz`).
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::shell;
 
@@ -28,6 +31,35 @@ pub(crate) fn kill(options: &[&str]) -> Result<bool, String> {
     shell::succeeds(command)
 }
 
+/// Drives every dialect's decoder and machine with spoilt frames, for so long.
+pub(crate) fn fuzz(options: &[&str]) -> Result<bool, String> {
+    let (seconds, seed) = fuzz_options(options)?;
+    // Another seed each time, unless one is to be played again; it is told either way.
+    let seed = seed.unwrap_or_else(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        since.as_secs() << 20
+    });
+    shell::say(&format!("fuzzing for {seconds} s from seed {seed}"));
+    let mut command = shell::cargo();
+    command.args(["test", "--release", "--package", "wire", "--test", "fuzz", "--"]);
+    command.args(["--nocapture", "every_dialect_survives_whatever_is_said"]);
+    command.env("FARHELM_FUZZ_SECONDS", seconds.to_string());
+    command.env("FARHELM_FUZZ_SEED", seed.to_string());
+    shell::succeeds(command)
+}
+
+fn fuzz_options(options: &[&str]) -> Result<(u64, Option<u64>), String> {
+    let (mut seconds, mut seed) = (None, None);
+    for pair in options.chunks(2) {
+        match *pair {
+            ["--seconds", raw] => seconds = Some(number("--seconds", raw)?),
+            ["--seed", raw] => seed = Some(number("--seed", raw)?),
+            _ => return Err(format!("fuzz does not know {:?}", pair.join(" "))),
+        }
+    }
+    Ok((seconds.ok_or("fuzz needs --seconds N")?, seed))
+}
+
 fn sim_options(options: &[&str]) -> Result<(u64, Option<u64>), String> {
     let (mut seeds, mut from) = (None, None);
     for pair in options.chunks(2) {
@@ -52,6 +84,13 @@ mod tests {
     fn sim_takes_a_count_and_an_optional_start() {
         assert_eq!(sim_options(&["--seeds", "5"]), Ok((5, None)));
         assert_eq!(sim_options(&["--from", "9", "--seeds", "5"]), Ok((5, Some(9))));
+    }
+
+    #[test]
+    fn fuzz_takes_a_time_and_an_optional_seed() {
+        assert_eq!(fuzz_options(&["--seconds", "5"]), Ok((5, None)));
+        assert_eq!(fuzz_options(&["--seed", "9", "--seconds", "0"]), Ok((0, Some(9))));
+        assert_eq!(fuzz_options(&["--seed", "9"]), Err("fuzz needs --seconds N".to_owned()));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! Not here: the relay's end of the dialect (`wire`), opening a socket (`proxy`), drawing anything
 //! (`farhelm`, `web`).
 
+pub mod blob;
 pub mod control;
 mod machine;
 mod native;

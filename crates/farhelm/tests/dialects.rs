@@ -2,6 +2,8 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "what a test stands on may fail it")]
 
+#[path = "dialects/blob.rs"]
+mod blob;
 #[path = "dialects/control.rs"]
 mod control;
 #[path = "dialects/pi.rs"]
@@ -11,5 +13,7 @@ mod pi;
 mod support;
 #[path = "dialects/tail.rs"]
 mod tail;
+#[path = "dialects/together.rs"]
+mod together;
 #[path = "dialects/webchannel.rs"]
 mod webchannel;

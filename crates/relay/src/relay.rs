@@ -10,7 +10,7 @@ use domain::fleet::{self, Claim, Fleet, Launch, Named};
 use domain::passing::Delta;
 use domain::session::status::DownReason;
 use domain::session::{Change, Command};
-use domain::{ClientKey, ConnectionId, Refusal, RequestId, Sequence, SessionId};
+use domain::{ClientKey, ConnectionId, Refusal, RequestId, Sequence, SessionId, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 use wire::native::{Denied, Listing};
 
@@ -47,6 +47,7 @@ struct Inner {
     fleet: mpsc::Sender<fleet_owner::Input>,
     /// How long a machine may take to answer a question.
     machine_answers_within: Duration,
+    started_at: Timestamp,
 }
 
 impl Relay {
@@ -84,7 +85,8 @@ impl Relay {
         let (owners, fleet) = (Mutex::default(), fleet.spawn(&ports.tasks));
         // Looking is at most half the work of a launch.
         let machine_answers_within = Duration::from_millis(policies.fleet.launch_timeout_ms / 2);
-        let inner = Inner { shared, ports, owners, fleet, machine_answers_within };
+        let started_at = ports.clock.now();
+        let inner = Inner { shared, ports, owners, fleet, machine_answers_within, started_at };
         let relay = Self(Arc::new(inner));
         let _ = relay.fleet(fleet::Command::Restarted).await;
         for session in reached {
@@ -237,6 +239,11 @@ impl Relay {
 
     pub(crate) fn machine_answers_within(&self) -> Duration {
         self.0.machine_answers_within
+    }
+
+    /// When it was started.
+    pub fn started_at(&self) -> Timestamp {
+        self.0.started_at
     }
 
     /// The directory.

@@ -1,11 +1,12 @@
-//! Recognises a send in the echo that an agent's window shows of it, however that trims its ends.
+//! Recognises a send in an agent window's echo of it, whichever dialect it came through.
 
 use domain::content::Digest;
 use sha2::{Digest as _, Sha256};
 
-/// The first eight bytes of a SHA-256 of the words.
-pub(crate) fn digest(text: &str) -> Digest {
-    let hash: [u8; 32] = Sha256::digest(text.trim().as_bytes()).into();
+/// The fingerprint of a send's words, however their ends are trimmed: the first eight bytes of a
+/// SHA-256.
+pub fn echo_digest(content: &str) -> Digest {
+    let hash: [u8; 32] = Sha256::digest(content.trim().as_bytes()).into();
     Digest(hash.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 
@@ -15,7 +16,7 @@ mod tests {
 
     #[test]
     fn an_echo_is_recognised_whatever_its_ends_look_like() {
-        assert_eq!(digest("hello"), digest(" hello\n"));
-        assert_ne!(digest("hello"), digest("hello!"));
+        assert_eq!(echo_digest("hello"), echo_digest(" hello\n"));
+        assert_ne!(echo_digest("hello"), echo_digest("hello!"));
     }
 }

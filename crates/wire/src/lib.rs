@@ -8,7 +8,7 @@
 pub mod blob;
 pub mod control;
 pub mod dialect;
-mod echo;
+pub mod echo;
 pub mod native;
 pub mod pi;
 pub mod port;

@@ -70,6 +70,17 @@ pub struct Followed {
     pub drafts: Vec<Delta>,
 }
 
+/// The relay in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Figures {
+    /// Since it was started.
+    pub uptime_ms: u64,
+    /// Open sockets of clients.
+    pub clients: u64,
+    /// Sessions that can be reached.
+    pub sessions: u64,
+}
+
 /// What a visitor asks of its shell. What is answered is answered once, under its ticket.
 #[derive(Debug)]
 pub enum Act {
@@ -91,6 +102,18 @@ pub enum Act {
     Follow {
         /// Which.
         session: SessionId,
+        /// Tells the answers apart.
+        ticket: u64,
+    },
+    /// Look at a session without following it. [`Answer::Glanced`] follows.
+    Glance {
+        /// Which.
+        session: SessionId,
+        /// Tells the answers apart.
+        ticket: u64,
+    },
+    /// [`Answer::Figures`] follows.
+    Figures {
         /// Tells the answers apart.
         ticket: u64,
     },
@@ -186,6 +209,10 @@ pub enum Answer {
     Listed(Vec<Listing>),
     /// Where the visitor begins; `None` when there is no such session.
     Followed(Option<Box<Followed>>),
+    /// How things stand in it; `None` when there is no such session.
+    Glanced(Option<Box<Followed>>),
+    /// The relay in numbers.
+    Figures(Figures),
     /// The events that a wish led to, or why nothing came of it.
     Done(Result<Vec<Recorded>, Denied>),
     /// The session that a launch brought.

@@ -15,6 +15,8 @@ pub struct Glance {
     pub card: Card,
     /// Sends that wait for their turn, in order.
     pub waiting: Vec<Send>,
+    /// Sends that are with the machine, and not yet known to be with the agent.
+    pub handed: Vec<MessageId>,
     /// Whether they wait for a person to let them go on.
     pub is_held: bool,
     /// The run that goes on, and the send that began it, where that is known.
@@ -30,6 +32,7 @@ impl Session {
         Glance {
             card: self.card(),
             waiting: ids.filter_map(|id| self.sends.waiting(id).cloned()).collect(),
+            handed: self.sends.owed().into_iter().map(|(_, send)| send.id.clone()).collect(),
             is_held: self.queue.is_held(),
             run: self.runs.active().map(|run| (run.clone(), self.runs.cause().cloned())),
             context: self.transcript.context(),

@@ -176,10 +176,14 @@ pub(crate) struct Tail {
 /// The other dialects
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Dialect {
+    /// Agent Blob
+    Blob,
     /// Claude Code's remote control
     Control,
     /// pi's web frontend
     Pi,
+    /// A webchannel page
+    Webchannel,
 }
 
 /// Join a session in this terminal: read it, type, answer its questions

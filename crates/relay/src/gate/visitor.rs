@@ -20,7 +20,7 @@ use domain::session::{Command, Wish};
 use domain::{CredentialId, RequestId, SessionId, Timestamp, fleet};
 use tokio::sync::mpsc;
 use wire::port::{Denied, PageOf};
-use wire::visitor::{Act, Answer, Followed, Visitor};
+use wire::visitor::{Act, Answer, Figures, Followed, Visitor};
 
 use super::throttle::ClientThrottle;
 use super::{Incoming, Throttles, Transport, close};
@@ -389,6 +389,17 @@ impl<V: Visitor> Gate<V> {
                     let _ = self.returns.send(Returned::Answer(ticket, listed));
                 }
                 Act::Follow { session, ticket } => self.follow(session, ticket),
+                Act::Glance { session, ticket } => {
+                    let relay = self.relay.clone();
+                    self.later(
+                        ticket,
+                        async move { Answer::Glanced(look(&relay, &session).await) },
+                    );
+                }
+                Act::Figures { ticket } => {
+                    let figures = Answer::Figures(self.figures());
+                    let _ = self.returns.send(Returned::Answer(ticket, figures));
+                }
                 Act::Wish { session, wish, ticket } => self.wish(session, *wish, ticket).await,
                 Act::Launch { wish, ticket } => self.launch(*wish, ticket).await,
                 Act::Read { session, after, upto, limit, ticket } => {
@@ -432,6 +443,17 @@ impl<V: Visitor> Gate<V> {
         }
     }
 
+    fn figures(&self) -> Figures {
+        let listings = self.relay.listings();
+        let reached = listings.iter().filter(|it| it.card.status.via().is_some()).count();
+        let clients = self.relay.metrics().clients.load(Ordering::Relaxed);
+        Figures {
+            uptime_ms: self.now().ms_since(self.relay.started_at()),
+            clients: u64::try_from(clients).unwrap_or(0),
+            sessions: reached as u64,
+        }
+    }
+
     fn later(&self, ticket: u64, work: impl Future<Output = Answer> + Send + 'static) {
         let returns = self.returns.clone();
         self.relay.ports().tasks.spawn("answer", async move {
@@ -453,12 +475,7 @@ impl<V: Visitor> Gate<V> {
     fn join(&self, session: SessionId, ticket: Option<u64>) {
         let (relay, returns) = (self.relay.clone(), self.returns.clone());
         self.relay.ports().tasks.spawn("follow", async move {
-            let followed = relay.glance(&session).await.and_then(|joined| {
-                let (head, drafts) = (joined.head, joined.drafts);
-                let session = session.clone();
-                let glance = *joined.glance?;
-                Some(Box::new(Followed { session, head, glance, drafts }))
-            });
+            let followed = look(&relay, &session).await;
             let _ = returns.send(Returned::Joined(session, ticket, followed));
         });
     }
@@ -508,6 +525,13 @@ impl<V: Visitor> Gate<V> {
             let _ = self.returns.send(Returned::Answer(ticket, Answer::Launched(Err(failure))));
         }
     }
+}
+
+async fn look(relay: &Relay, session: &SessionId) -> Option<Box<Followed>> {
+    let joined = relay.glance(session).await?;
+    let (head, drafts, session) = (joined.head, joined.drafts, session.clone());
+    let glance = *joined.glance?;
+    Some(Box::new(Followed { session, head, glance, drafts }))
 }
 
 fn page_of(page: EventPage) -> PageOf {

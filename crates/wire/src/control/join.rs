@@ -109,6 +109,8 @@ impl Connection {
                 other @ (Act::Close { .. }
                 | Act::List { .. }
                 | Act::Follow { .. }
+                | Act::Glance { .. }
+                | Act::Figures { .. }
                 | Act::Wish { .. }
                 | Act::Launch { .. }
                 | Act::Read { .. }

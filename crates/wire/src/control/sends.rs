@@ -10,17 +10,17 @@ use std::collections::VecDeque;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use domain::content::{Attachment, Digest, Failure, Part};
+use domain::content::{Attachment, Failure, Part};
 use domain::session::delivery::{Mode, Send, State};
 use domain::session::{Recorded, Wish};
 use domain::{Content, MessageId, Refusal, Timestamp};
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
 use super::frames::{Block, Spoke, User};
 use super::messages::{encode, user as framed};
 use super::view::View;
 use super::{Asked, Connection, names, requests, system};
+use crate::echo::echo_digest;
 use crate::port::Denied;
 use crate::visitor::Act;
 
@@ -231,10 +231,4 @@ fn taken_apart(blocks: Vec<Block>) -> Result<(String, VecDeque<File>), String> {
         files.push_back(File { name, media_type, bytes: bytes.into() });
     }
     Ok((texts.join("\n\n"), files))
-}
-
-/// Recognises a send in an agent window's echo of it, as the relay's other dialects do.
-fn echo_digest(text: &str) -> Digest {
-    let hash: [u8; 32] = Sha256::digest(text.trim().as_bytes()).into();
-    Digest(hash.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }

@@ -20,10 +20,12 @@ mod session;
 mod tools;
 mod words;
 
+pub use crate::echo::echo_digest;
+pub use crate::time::Time;
 pub use catalog::{AgentEntry, Conversation, Conversations, ResumableList};
 pub use config::AgentConfig;
 pub use delta::{MessageDelta, VoiceWord};
-pub use digest::{echo_digest, message_digest};
+pub use digest::message_digest;
 pub use envelope::{Envelope, Malformed, VERSION, encode, read_body};
 pub use error::{ErrorBody, failure_of};
 pub use json::Json;
@@ -39,5 +41,3 @@ pub use tools::{
     character_before,
 };
 pub(crate) use words::words;
-
-pub use crate::time::Time;

@@ -282,19 +282,7 @@ impl Connection {
             }
             Some(failure) => self.flights.fail(flight, &failure.message),
         };
-        match answer? {
-            Act::Send(frame) => Some(frame),
-            Act::Close { .. }
-            | Act::List { .. }
-            | Act::Follow { .. }
-            | Act::Wish { .. }
-            | Act::Launch { .. }
-            | Act::Read { .. }
-            | Act::Store { .. }
-            | Act::Load { .. }
-            | Act::Pair { .. }
-            | Act::Identify { .. } => None,
-        }
+        if let Act::Send(frame) = answer? { Some(frame) } else { None }
     }
 
     /// The session is left: its outcomes are no longer heard.

@@ -17,7 +17,7 @@ use domain::{Content, MessageId, Timestamp};
 
 use super::frames::{Body, Image};
 use super::{Asked, Connection, responses};
-use crate::echo;
+use crate::echo::echo_digest;
 use crate::port::Denied;
 use crate::visitor::Act;
 
@@ -156,7 +156,7 @@ impl Connection {
             return Err(format!("The message is too large: at most {most} bytes"));
         }
         let by = self.principal.as_ref().map_or("", |principal| principal.name.as_str());
-        let digest = (!text.is_empty()).then(|| echo::digest(&text));
+        let digest = (!text.is_empty()).then(|| echo_digest(&text));
         // pi's request ids begin anew with every page, so they cannot name a send.
         let id = MessageId::from(format!("{}:{flight}", self.own_name));
         let send = Send {

@@ -5,15 +5,15 @@
 //!
 //! Not here: the window of spent nonces (`server`).
 
-use domain::content::{Digest, Failure};
+use domain::content::Failure;
 use domain::session::delivery::{Send, State};
 use domain::session::{Recorded, Wish};
 use domain::{Content, MessageId, Refusal, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::{Asked, Connection, OwnSend, seal};
+use crate::echo::echo_digest;
 use crate::port::Denied;
 use crate::visitor::Act;
 
@@ -246,10 +246,4 @@ pub(super) fn denial(denied: &Denied) -> (String, String) {
         Denied::Failed(words) | Denied::Code(_, words) => words.clone(),
     };
     (code.to_owned(), words)
-}
-
-/// Recognises a send in an agent window's echo of it, as the relay's other dialects do.
-fn echo_digest(text: &str) -> Digest {
-    let hash: [u8; 32] = Sha256::digest(text.trim().as_bytes()).into();
-    Digest(hash.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }

@@ -308,6 +308,8 @@ impl Relay {
                     self.answer(name, ticket, Answer::Stored(Ok(stored)));
                 }
                 other @ (Act::List { .. }
+                | Act::Glance { .. }
+                | Act::Figures { .. }
                 | Act::Launch { .. }
                 | Act::Load { .. }
                 | Act::Pair { .. }

@@ -430,7 +430,12 @@ impl Relay {
                     let bytes = self.stored[number.parse::<usize>().unwrap() - 1].clone();
                     self.answer(name, ticket, Answer::Loaded(Ok(bytes)));
                 }
-                other @ (Act::Pair { .. } | Act::Identify { .. }) => {
+                other @ (Act::Pair { .. }
+                | Act::Identify { .. }
+                | Act::Glance { .. }
+                | Act::Figures { .. }
+                | Act::Recognise { .. }
+                | Act::Spend { .. }) => {
                     panic!("this dialect never asks for {other:?}")
                 }
             }

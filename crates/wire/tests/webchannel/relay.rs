@@ -453,6 +453,8 @@ impl Relay {
                     self.answer(name, ticket, Answer::Spent(is_new));
                 }
                 other @ (Act::Launch { .. }
+                | Act::Glance { .. }
+                | Act::Figures { .. }
                 | Act::Read { .. }
                 | Act::Store { .. }
                 | Act::Load { .. }

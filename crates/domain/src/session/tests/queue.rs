@@ -230,3 +230,18 @@ fn can_steer(story: &mut Story, ability: bool) -> Vec<String> {
     let config = super::super::config::AgentConfig { capabilities, ..config };
     story.report(Report::Config(config)).unwrap()
 }
+
+#[test]
+fn a_glance_tells_what_waits_what_is_on_its_way_and_how_much_was_said() {
+    let mut story = Story::linked();
+    for id in ["m1", "m2"] {
+        story.send(id).unwrap();
+    }
+    let glance = story.session.glance();
+    assert_eq!(glance.handed, [MessageId::from("m1")]);
+    assert_eq!(glance.waiting.len(), 1);
+    assert_eq!(glance.card.messages, 0);
+    story.delivered("m1");
+    let glance = story.session.glance();
+    assert_eq!((glance.handed, glance.card.messages), (vec!["m2".into()], 1));
+}

@@ -4,14 +4,14 @@
 
 use std::process::ExitCode;
 
-use client::{Seen, Speaker, control, pi};
+use client::{Seen, Speaker, blob, control, pi, webchannel};
 use serde_json::json;
 
 use super::super::new_id;
 use super::super::socket::{Heard, Line};
 use crate::arguments::{Dialect, Tail};
 use crate::discovery::Finder;
-use crate::problem::Problem;
+use crate::problem::{Context as _, Problem};
 use crate::stop::Stop;
 use crate::{output, sessions};
 
@@ -53,9 +53,18 @@ pub(super) async fn run(tail: Tail, dialect: Dialect) -> Result<ExitCode, Proble
 fn speaker(dialect: Dialect, session: &str) -> Result<Box<dyn Speaker>, Problem> {
     let name = new_id("tail")?;
     Ok(match dialect {
+        Dialect::Blob => Box::new(blob::Machine::new(session)),
         Dialect::Control => Box::new(control::Machine::new(session, None, true).called(&name)),
         Dialect::Pi => Box::new(pi::Machine::new(Some(session))),
+        Dialect::Webchannel => Box::new(webchannel::Machine::let_in(session, seed()?)),
     })
+}
+
+/// What keys and nonces are drawn from.
+fn seed() -> Result<[u8; 32], Problem> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).context("the system gives no randomness")?;
+    Ok(seed)
 }
 
 struct Screen {

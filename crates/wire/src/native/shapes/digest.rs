@@ -14,11 +14,6 @@ pub fn message_digest(role: AuthorWord, content: &str, created_at: Option<Time>)
     of(&[role.as_str().as_bytes(), &[0xff], time.as_bytes(), &[0xff], content.as_bytes()])
 }
 
-/// Recognises a send in the agent UI's echo of it, however that trims its ends.
-pub fn echo_digest(content: &str) -> Digest {
-    of(&[content.trim().as_bytes()])
-}
-
 fn of(pieces: &[&[u8]]) -> Digest {
     let mut hasher = Sha256::new();
     for piece in pieces {
@@ -32,12 +27,6 @@ fn of(pieces: &[&[u8]]) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_echo_is_recognised_whatever_its_ends_look_like() {
-        assert_eq!(echo_digest("hello"), echo_digest(" hello\n"));
-        assert_ne!(echo_digest("hello"), echo_digest("hello!"));
-    }
 
     #[test]
     fn role_time_and_words_all_count() {

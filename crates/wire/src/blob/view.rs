@@ -1,0 +1,325 @@
+//! What a connection knows of the session it shows: only what its frames are made of.
+//!
+//! **Invariant**: at the same event, every connection's view says the same of the line, the run
+//! and the machine, whenever it joined.
+
+use std::collections::BTreeMap;
+
+use domain::content::Author;
+use domain::session::delivery::{Mode, Send};
+use domain::session::prompts::{self, Prompt};
+use domain::session::queue::{self, HANDED_MAX};
+use domain::session::status::{self, Status};
+use domain::session::transcript::{self, ContextUse};
+use domain::session::{Event, Glance, Recorded, config, controls, delivery, runs};
+use domain::{MessageId, ModelId, RunId, SessionId, ToolCallId};
+
+/// Tool calls whose names are remembered; the end of an older one is told without a name.
+const TOOLS_MAX: usize = 64;
+/// Sends of one run that are remembered; of more, the later ones get no end of their own.
+const RUN_SENDS_MAX: usize = 256;
+/// A session that nobody named.
+const UNTITLED: &str = "Untitled conversation";
+
+/// What is known of the session.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) session: SessionId,
+    pub(super) title: String,
+    pub(super) model: Option<ModelId>,
+    pub(super) context: Option<ContextUse>,
+    pub(super) messages: u64,
+    /// Sends that wait for their turn, next first. The domain bounds them.
+    pub(super) waiting: Vec<MessageId>,
+    /// Sends that are with the machine. The domain bounds them.
+    handed: Vec<MessageId>,
+    pub(super) is_held: bool,
+    pub(super) machine: Machine,
+    can_steer: bool,
+    pub(super) run: Option<Run>,
+    /// Questions that wait, oldest first. The domain bounds them.
+    pub(super) prompts: Vec<Prompt>,
+    tools: BTreeMap<ToolCallId, String>,
+}
+
+/// How the session's machine is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Machine {
+    /// It is not.
+    Away,
+    /// It takes every send at once.
+    Plain,
+    /// It takes one send after the other.
+    Linked,
+}
+
+/// The run that goes on, as far as it was seen.
+#[derive(Debug)]
+pub(super) struct Run {
+    id: RunId,
+    /// The sends that it answers; the first began it.
+    pub(super) sends: Vec<MessageId>,
+    /// The agent's last message in it.
+    pub(super) last_message: Option<MessageId>,
+    /// Whether a person wants it to stop.
+    pub(super) is_stopping: bool,
+}
+
+impl Run {
+    /// What this dialect calls it: the send that began it, where one did.
+    pub(super) fn name(&self) -> &str {
+        self.sends.first().map_or(self.id.as_str(), MessageId::as_str)
+    }
+
+    /// Whether this dialect's word names this run, or a send that it took up.
+    pub(super) fn is(&self, word: &str) -> bool {
+        self.id.as_str() == word || self.sends.iter().any(|send| send.as_str() == word)
+    }
+
+    fn take_up(&mut self, send: &MessageId) {
+        if self.sends.len() < RUN_SENDS_MAX && !self.sends.contains(send) {
+            self.sends.push(send.clone());
+        }
+    }
+}
+
+impl View {
+    /// What is open when a connection joins.
+    pub(super) fn of(session: SessionId, glance: Glance) -> Self {
+        let card = glance.card;
+        let mut prompts = card.prompts;
+        prompts.sort_by_key(|prompt| prompt.detected_at);
+        Self {
+            session,
+            title: title(&card.status).to_owned(),
+            can_steer: can_steer(card.config.as_ref()),
+            model: card.config.map(|config| config.model),
+            context: glance.context,
+            messages: card.messages,
+            waiting: glance.waiting.into_iter().map(|send| send.id).collect(),
+            handed: glance.handed,
+            is_held: glance.is_held,
+            machine: machine(&card.status),
+            run: glance.run.map(|(id, cause)| Run {
+                id,
+                sends: cause.into_iter().collect(),
+                last_message: None,
+                is_stopping: false,
+            }),
+            prompts,
+            tools: BTreeMap::new(),
+        }
+    }
+
+    /// What happened shortly before the join, so that what goes on can be named.
+    pub(super) fn recall(&mut self, past: &[Recorded]) {
+        for recorded in past.iter().rev() {
+            match &recorded.event {
+                Event::Transcript(transcript::Event::ToolCall(call)) => {
+                    self.note_tool(&call.id, &call.tool);
+                }
+                Event::Transcript(transcript::Event::Message(message)) => {
+                    if let Some(run) = &mut self.run
+                        && message.author == Author::Assistant
+                        && message.run.as_ref().is_some_and(|of| *of == run.id)
+                        && run.last_message.is_none()
+                    {
+                        run.last_message = Some(message.id.clone());
+                    }
+                }
+                Event::Delivery(delivery::Event::Delivered { id, run: Some(of) }) => {
+                    if let Some(run) = self.run.as_mut().filter(|run| run.id == *of) {
+                        run.take_up(id);
+                    }
+                }
+                Event::Transcript(_)
+                | Event::Delivery(_)
+                | Event::Queue(_)
+                | Event::Prompt(_)
+                | Event::Run(_)
+                | Event::Control(_)
+                | Event::Config(_)
+                | Event::Status(_) => {}
+            }
+        }
+    }
+
+    /// What this dialect calls the run that goes on.
+    pub(super) fn run_name(&self) -> Option<&str> {
+        self.run.as_ref().map(Run::name)
+    }
+
+    /// The name of a tool that was called.
+    pub(super) fn tool(&self, call: &ToolCallId) -> Option<&str> {
+        self.tools.get(call).map(String::as_str)
+    }
+
+    /// Whether a send that is accepted now waits for something.
+    pub(super) fn waits(&self, send: &Send) -> bool {
+        let no_room = self.handed.len() >= HANDED_MAX;
+        match self.machine {
+            Machine::Away => true,
+            Machine::Plain => no_room,
+            Machine::Linked if self.can_steer && send.mode == Some(Mode::Steer) => no_room,
+            Machine::Linked => {
+                self.run.is_some() || !self.handed.is_empty() || !self.waiting.is_empty()
+            }
+        }
+    }
+
+    /// Whether a send is with the machine, and nobody knows yet whether with the agent.
+    pub(super) fn is_handed(&self, word: &str) -> bool {
+        self.handed.iter().any(|send| send.as_str() == word)
+    }
+
+    /// Whether a send waits for its turn.
+    pub(super) fn is_waiting(&self, word: &str) -> bool {
+        self.waiting.iter().any(|send| send.as_str() == word)
+    }
+
+    /// The line after this event, if it is about the line.
+    pub(super) fn line_after(&self, event: &Event) -> Option<Vec<MessageId>> {
+        let mut line = self.waiting.clone();
+        match event {
+            Event::Delivery(delivery::Event::Accepted(send)) => line.push(send.id.clone()),
+            Event::Delivery(
+                delivery::Event::HandedOver { id, .. }
+                | delivery::Event::Delivered { id, .. }
+                | delivery::Event::Failed { id, .. },
+            ) => line.retain(|waiting| waiting != id),
+            Event::Queue(queue::Event::Moved { id, to }) => {
+                line.retain(|waiting| waiting != id);
+                line.insert((*to).min(line.len()), id.clone());
+            }
+            Event::Queue(_)
+            | Event::Prompt(_)
+            | Event::Run(_)
+            | Event::Control(_)
+            | Event::Config(_)
+            | Event::Status(_)
+            | Event::Transcript(_) => return None,
+        }
+        Some(line)
+    }
+
+    /// Takes in an event, after its frames were made.
+    pub(super) fn apply(&mut self, recorded: &Recorded) {
+        if let Some(line) = self.line_after(&recorded.event) {
+            self.waiting = line;
+        }
+        match &recorded.event {
+            Event::Delivery(event) => self.on_delivery(event),
+            Event::Queue(queue::Event::Held) => self.is_held = true,
+            Event::Queue(queue::Event::Resumed) => self.is_held = false,
+            Event::Prompt(event) => self.on_prompt(event),
+            Event::Run(runs::Event::Started { run, cause }) => {
+                self.run = Some(Run {
+                    id: run.clone(),
+                    sends: cause.iter().cloned().collect(),
+                    last_message: None,
+                    is_stopping: false,
+                });
+            }
+            Event::Run(runs::Event::Ended { .. }) => {
+                self.run = None;
+                self.tools.clear();
+            }
+            Event::Control(controls::Event::Requested { control, .. }) => {
+                if let (Some(run), controls::Kind::Interrupt) = (&mut self.run, control.kind()) {
+                    run.is_stopping = true;
+                }
+            }
+            Event::Queue(queue::Event::Moved { .. } | queue::Event::Edited { .. })
+            | Event::Control(controls::Event::Settled { .. }) => {}
+            Event::Config(config) => {
+                self.can_steer = can_steer(Some(config));
+                self.model = Some(config.model.clone());
+            }
+            Event::Status(event) => self.on_status(event),
+            Event::Transcript(event) => self.on_transcript(event),
+        }
+    }
+
+    fn on_delivery(&mut self, event: &delivery::Event) {
+        match event {
+            delivery::Event::Accepted(_) => {}
+            delivery::Event::HandedOver { id, .. } => self.handed.push(id.clone()),
+            delivery::Event::Delivered { id, run } => {
+                self.handed.retain(|handed| handed != id);
+                let active = self.run.as_mut();
+                let joined = active.filter(|it| run.as_ref().is_none_or(|run| *run == it.id));
+                if let Some(active) = joined {
+                    active.take_up(id);
+                }
+            }
+            delivery::Event::Failed { id, .. } => self.handed.retain(|handed| handed != id),
+        }
+    }
+
+    fn on_prompt(&mut self, event: &prompts::Event) {
+        match event {
+            prompts::Event::Asked(prompt) => self.prompts.push(prompt.clone()),
+            prompts::Event::Reopened { prompt, .. } => self.prompts.push((**prompt).clone()),
+            prompts::Event::Settled { prompt, .. } => self.prompts.retain(|it| it.id != *prompt),
+            prompts::Event::Confirmed(_) => {}
+        }
+    }
+
+    fn on_status(&mut self, event: &status::Event) {
+        match event {
+            status::Event::Up { via, .. } => {
+                self.machine = if via.link.is_some() { Machine::Linked } else { Machine::Plain };
+            }
+            status::Event::Down { .. } | status::Event::Closed { .. } => {
+                self.machine = Machine::Away;
+            }
+            status::Event::Renamed(title) => self.title.clone_from(title),
+            status::Event::Changed { .. } | status::Event::Archived(_) => {}
+        }
+    }
+
+    fn on_transcript(&mut self, event: &transcript::Event) {
+        match event {
+            transcript::Event::Message(message) => {
+                self.messages += 1;
+                if let (Some(run), Author::Assistant, None) =
+                    (&mut self.run, message.author, &message.parent)
+                {
+                    run.last_message = Some(message.id.clone());
+                }
+            }
+            transcript::Event::ToolCall(call) => self.note_tool(&call.id, &call.tool),
+            transcript::Event::Context(context) => self.context = Some(*context),
+            transcript::Event::ToolUpdate(_)
+            | transcript::Event::Plan(_)
+            | transcript::Event::Notice(_)
+            | transcript::Event::Echoed(_) => {}
+        }
+    }
+
+    fn note_tool(&mut self, call: &ToolCallId, tool: &str) {
+        if self.tools.len() < TOOLS_MAX {
+            self.tools.insert(call.clone(), tool.to_owned());
+        }
+    }
+}
+
+/// What people call a session.
+pub(super) fn title(status: &Status) -> &str {
+    let meta = &status.meta;
+    let names = [&status.title, &meta.display_name, &meta.window_title, &meta.workspace_name];
+    let first = names.into_iter().flatten().find(|name| !name.is_empty());
+    first.map_or(UNTITLED, String::as_str)
+}
+
+fn machine(status: &Status) -> Machine {
+    match status.via() {
+        None => Machine::Away,
+        Some(via) if via.link.is_none() => Machine::Plain,
+        Some(_) => Machine::Linked,
+    }
+}
+
+fn can_steer(config: Option<&config::AgentConfig>) -> bool {
+    config.and_then(|config| config.can("steer")) == Some(true)
+}
