@@ -2,8 +2,8 @@
 //! names in the configuration.
 //!
 //! The program is started when it is needed and may rest in between; the conversation is the
-//! agent's own, named in the notes and loaded again. The client offers the agent neither files
-//! nor terminals of its own: agents use the machine's, and ask for permission.
+//! agent's own, named in the notes and loaded again. The agent is offered the files of its
+//! workspace and terminals; it may as well use the machine's own, and asks for permission.
 //!
 //! Invariant: never a second prompt while one runs; a send is noted before it is written; what
 //! was asked of the program is answered once, however the program ends.
@@ -11,6 +11,7 @@
 //! Not here: what particular agents do differently (`quirks`), processes (`proxy`).
 
 mod delivery;
+mod files;
 mod frames;
 mod listing;
 mod notes;
@@ -21,6 +22,7 @@ mod questions;
 mod quirks;
 mod replay;
 mod settings;
+mod terminals;
 mod tools;
 mod transport;
 mod turn;
@@ -32,6 +34,7 @@ use domain::{MessageId, RequestId, Sequence, Timestamp};
 
 use crate::rpc::{Rpc, Version};
 use crate::{Driver, Ended, Input, Order, Output, Scribe, Setup};
+use files::Files;
 pub use listing::{Listed, Listing};
 use notes::{Notes, Wanted};
 use observation::Observation;
@@ -39,6 +42,7 @@ use opening::Starting;
 use questions::Questions;
 use quirks::Quirks;
 use settings::{Abilities, Setting, Settings};
+use terminals::Terminals;
 use turn::Turn;
 
 /// Orders that wait for the program or for the run's end. Beyond, they are refused.
@@ -88,6 +92,8 @@ pub struct Acp {
     scribe: Scribe,
     observation: Observation,
     questions: Questions,
+    files: Files,
+    terminals: Terminals,
     phase: Phase,
     held: VecDeque<Held>,
     turn: Option<Turn>,
@@ -115,6 +121,8 @@ impl Acp {
             scribe: Scribe::default(),
             observation: Observation::default(),
             questions: Questions::default(),
+            files: Files::default(),
+            terminals: Terminals::default(),
             phase: Phase::Resting,
             held: VecDeque::new(),
             turn: None,
@@ -176,6 +184,8 @@ impl Acp {
             }
         }
         self.questions.take_all();
+        self.files.clear();
+        self.terminals.clear();
         match std::mem::replace(&mut self.phase, Phase::Resting) {
             Phase::Closed => self.phase = Phase::Closed,
             Phase::Resting => {}
@@ -234,7 +244,10 @@ impl Driver for Acp {
             Input::Line(line) => self.hear(&line, now),
             Input::Complaint(line) => self.scribe.complaint(&line, now),
             Input::Ended(ended) => self.ended(&ended, now),
-            // Nothing is read here.
+            Input::Filed { number, outcome } => self.filed(number, outcome),
+            Input::Terminal(id, news) => self.terminal_news(id, news, now),
+            Input::Kept { message, outcome } => self.scribe.kept(&message, outcome),
+            // Nothing of the agent's own is read here.
             Input::Read { .. } => {}
         }
         self.scribe.take()
@@ -267,6 +280,8 @@ impl Driver for Acp {
             && self.turn.is_none()
             && self.held.is_empty()
             && self.questions.is_empty()
+            && self.files.is_empty()
+            && !self.terminals.any_at_work()
             && self.rpc.pending().next().is_none()
             && (self.abilities.can_load || !self.notes.has_begun())
     }

@@ -127,6 +127,9 @@ impl Driver for Claude {
                 self.import(&path, text.as_deref(), now);
                 self.located(&path, text.is_some(), now);
             }
+            Input::Kept { message, outcome } => self.scribe.kept(&message, outcome),
+            // Claude Code has the machine's own.
+            Input::Filed { .. } | Input::Terminal(..) => {}
         }
         self.scribe.take()
     }

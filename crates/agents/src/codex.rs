@@ -315,7 +315,13 @@ impl Driver for Codex {
             Input::Line(line) if is_listening => self.line(&line, now),
             Input::Complaint(line) => self.scribe.complaint(&without_colours(&line), now),
             Input::Ended(ended) if is_listening => self.ended(ended, now),
-            Input::Line(_) | Input::Ended(_) | Input::Read { .. } => {}
+            Input::Kept { message, outcome } => self.scribe.kept(&message, outcome),
+            // Codex has the machine's own files and terminals.
+            Input::Line(_)
+            | Input::Ended(_)
+            | Input::Read { .. }
+            | Input::Filed { .. }
+            | Input::Terminal(..) => {}
         }
         self.scribe.take()
     }

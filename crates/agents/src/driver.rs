@@ -17,7 +17,7 @@ use domain::session::delivery::Send;
 use domain::session::prompts::AnswerDetail;
 use domain::{ChoiceId, Content, MessageId, PromptId, RequestId, Sequence, Timestamp};
 
-use crate::Program;
+use crate::{FileFault, FileJob, Kept, Picture, Program, TerminalId, TerminalJob, TerminalNews};
 
 /// An attachment on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,6 +119,22 @@ pub enum Input {
         /// Its text (where it is very long, the end of it); `None` where there is no such file.
         text: Option<String>,
     },
+    /// What came of [`Output::File`]: the text that was asked for, or nothing to tell.
+    Filed {
+        /// Which job.
+        number: u64,
+        /// What came of it.
+        outcome: Result<Option<String>, FileFault>,
+    },
+    /// Something happened to a terminal of [`Output::Terminal`].
+    Terminal(TerminalId, TerminalNews),
+    /// What came of [`Output::Keep`].
+    Kept {
+        /// Which picture.
+        message: MessageId,
+        /// Its name at the relay, or why there is none.
+        outcome: Kept,
+    },
 }
 
 /// How a program ended.
@@ -175,6 +191,12 @@ pub enum Output {
     End,
     /// Read a file of the agent's own. [`Input::Read`] follows.
     Read(PathBuf),
+    /// Read or write a file of the workspace for the agent. [`Input::Filed`] follows.
+    File(FileJob),
+    /// Run a command for the agent, or end one. [`Input::Terminal`] follows.
+    Terminal(TerminalJob),
+    /// Keep a picture where clients can get it. [`Input::Kept`] follows, perhaps much later.
+    Keep(Picture),
 }
 
 /// One agent session, seen by what is known of its program. Pure: time is an argument.

@@ -19,6 +19,7 @@ mod program;
 pub mod recording;
 pub mod rpc;
 mod scribe;
+mod served;
 mod stored;
 
 pub use driver::{Driver, Ended, File, Image, Input, Lookup, Order, Output};
@@ -29,4 +30,8 @@ pub use moments::moment;
 pub use names::{run_id, uuid_of};
 pub use program::{Earlier, Launcher, Program, Setup};
 pub use scribe::Scribe;
+pub use served::{
+    Exit, FileDeed, FileFault, FileFaultKind, FileJob, IS_SERVED, Kept, Picture, TerminalCommand,
+    TerminalId, TerminalJob, TerminalNews,
+};
 pub use stored::{STORES, Store, Summary};

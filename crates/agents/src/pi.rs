@@ -137,6 +137,9 @@ impl Driver for Pi {
                 Input::Complaint(line) => self.scribe.complaint(&line, now),
                 Input::Ended(ended) => self.ended(&ended, now),
                 Input::Read { path, text } => self.read(&path, text.as_deref(), now),
+                Input::Kept { message, outcome } => self.scribe.kept(&message, outcome),
+                // pi has the machine's own.
+                Input::Filed { .. } | Input::Terminal(..) => {}
             }
         }
         self.scribe.take()

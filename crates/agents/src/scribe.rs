@@ -10,6 +10,7 @@
 
 mod complaints;
 mod messages;
+mod pictures;
 mod tools;
 
 use std::collections::BTreeSet;
@@ -25,9 +26,10 @@ use domain::session::status::{Activity, CloseReason, Health};
 use domain::session::transcript::{ContextUse, Notice};
 use domain::{Content, MessageId, PromptId, RequestId, RunId, Sequence, Timestamp, ToolCallId};
 
-use crate::Output;
+use crate::{Kept, Output};
 use complaints::Complaints;
 use messages::Messages;
+use pictures::{Pictures, Taken};
 use tools::Tools;
 
 /// Bytes of a notice. What is longer is cut: a notice is for a glance.
@@ -39,6 +41,7 @@ pub struct Scribe {
     outputs: Vec<Output>,
     run: Option<RunId>,
     messages: Messages,
+    pictures: Pictures,
     tools: Tools,
     prompts: BTreeSet<PromptId>,
     health: Health,
@@ -53,6 +56,7 @@ impl Default for Scribe {
             outputs: vec![],
             run: None,
             messages: Messages::default(),
+            pictures: Pictures::default(),
             tools: Tools::default(),
             prompts: BTreeSet::new(),
             health: Health::Healthy,
@@ -230,6 +234,28 @@ impl Scribe {
         self.report(Report::Message { message, has_own_id: true, echo: None });
     }
 
+    /// The agent made a picture, or a tool did. It becomes a message when the relay has it.
+    pub fn picture(
+        &mut self,
+        what: &str,
+        (media_type, base64): (&str, &str),
+        parent: Option<ToolCallId>,
+        now: Timestamp,
+    ) {
+        let of = (self.run.clone(), parent);
+        match self.pictures.take(what, (media_type, base64), of, now) {
+            Taken::Keep(picture) => self.push(Output::Keep(picture)),
+            Taken::Tell(message) => self.message(message),
+        }
+    }
+
+    /// What became of a picture.
+    pub fn kept(&mut self, picture: &MessageId, outcome: Kept) {
+        if let Some(message) = self.pictures.kept(picture, outcome) {
+            self.message(message);
+        }
+    }
+
     /// A tool call begins, or more is known of it.
     pub fn tool(&mut self, mut call: domain::content::ToolCall, now: Timestamp) {
         call.run = call.run.or_else(|| self.run.clone());
@@ -256,11 +282,12 @@ impl Scribe {
         }
     }
 
-    /// What a tool printed so far, whole. Told now and then: each telling is recorded.
-    pub fn tool_output(&mut self, tool: &ToolCallId, whole: &str, now: Timestamp) {
-        if let Some(update) = self.tools.output(tool, whole, now) {
-            self.report(Report::ToolUpdate(update));
-        }
+    /// What a tool printed so far, whole. Told now and then: each telling is recorded. Whether it
+    /// was told this time.
+    pub fn tool_output(&mut self, tool: &ToolCallId, whole: &str, now: Timestamp) -> bool {
+        let Some(update) = self.tools.output(tool, whole, now) else { return false };
+        self.report(Report::ToolUpdate(update));
+        true
     }
 
     /// Whether a tool call is open.

@@ -135,7 +135,10 @@ fn see(outputs: Vec<Output>, seen: &mut String) {
             | Output::Spawn(_)
             | Output::Write(_)
             | Output::End
-            | Output::Read(_) => None,
+            | Output::Read(_)
+            | Output::File(_)
+            | Output::Terminal(_)
+            | Output::Keep(_) => None,
         };
         if let Some(line) = line {
             let _ = writeln!(seen, "{}", line.replace('\n', "\\n"));

@@ -177,7 +177,8 @@ impl Driver for Watched {
             Input::Line(line) => self.note(&Entry::Said(line.clone())),
             Input::Complaint(line) => self.note(&Entry::Complained(line.clone())),
             Input::Ended(ended) => self.note(&Entry::Ended(ended.clone())),
-            Input::Read { .. } => {}
+            Input::Read { .. } | Input::Filed { .. } | Input::Terminal(..) | Input::Kept { .. } => {
+            }
         }
         let outputs = self.driver.on_input(input, now);
         self.see(outputs)

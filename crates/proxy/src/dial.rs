@@ -19,6 +19,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::http::Method;
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HOST, HeaderValue};
 use tokio_tungstenite::tungstenite::http::uri::{Parts, PathAndQuery, Scheme, Uri};
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
@@ -82,10 +83,19 @@ impl Dialer {
     /// A request of the relay's HTTP API with the token, for a stream of [`Dialer::open`]; `None`
     /// if it is no path.
     pub fn get(&self, path: &str) -> Option<Request> {
+        self.ask(Method::GET, path)
+    }
+
+    /// The same, to hand something over.
+    pub fn post(&self, path: &str) -> Option<Request> {
+        self.ask(Method::POST, path)
+    }
+
+    fn ask(&self, method: Method, path: &str) -> Option<Request> {
         // Behind a reverse proxy everything may lie below a path of its own.
         let own = self.request.uri().path();
         let below = own.rfind("/ws").map_or("", |at| &own[..at]);
-        let mut request = Request::builder().uri(format!("{below}{path}"));
+        let mut request = Request::builder().method(method).uri(format!("{below}{path}"));
         for name in [HOST, AUTHORIZATION] {
             if let Some(value) = self.request.headers().get(&name) {
                 request = request.header(name, value);

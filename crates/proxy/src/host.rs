@@ -11,7 +11,10 @@ mod guard;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use agents::{Driver, File, Input as AgentInput, Order as AgentOrder, Output, Program};
+use agents::{
+    Driver, File, FileJob, Input as AgentInput, Order as AgentOrder, Output, Picture, Program,
+    TerminalJob,
+};
 use bytes::Bytes;
 use domain::content::Failure;
 use domain::fleet::AgentOffer;
@@ -68,6 +71,8 @@ pub struct Turn {
     pub preparations: Vec<Preparation>,
     /// Conversations to look for, answered by [`Input::Listed`].
     pub lists: Vec<(RequestId, ResumableList)>,
+    /// Pictures to keep at the relay, each answered by [`AgentInput::Kept`].
+    pub pictures: Vec<(SessionId, Picture)>,
 }
 
 /// Something to do with a session's program.
@@ -84,6 +89,10 @@ pub enum Act {
     Forget(Option<String>),
     /// Read a file. [`AgentInput::Read`] follows.
     Read(PathBuf),
+    /// Read or write a file of its workspace for it. [`AgentInput::Filed`] follows.
+    File(FileJob),
+    /// Run a command for it, or end one. [`AgentInput::Terminal`] follows.
+    Terminal(TerminalJob),
 }
 
 /// Makes the driver of a session from how it was opened and the notes its driver took.
@@ -98,6 +107,8 @@ pub struct Host<D, R> {
     drivers: BTreeMap<SessionId, Box<dyn Driver>>,
     /// What the drivers want done, when everything is on disk.
     acts: Vec<(SessionId, Act)>,
+    /// Pictures that the drivers want kept.
+    pictures: Vec<(SessionId, Picture)>,
     journal_bytes: usize,
     shortened_bytes: usize,
     /// Bytes at the journal's end that a crash had cut off.
@@ -142,6 +153,7 @@ impl<D: Disk, R: Records> Host<D, R> {
             make,
             drivers: BTreeMap::new(),
             acts: vec![],
+            pictures: vec![],
             journal_bytes: bytes.len(),
             shortened_bytes: 0,
             torn_bytes,
@@ -205,6 +217,7 @@ impl<D: Disk, R: Records> Host<D, R> {
             self.shorten()?;
         }
         turn.acts = std::mem::take(&mut self.acts);
+        turn.pictures = std::mem::take(&mut self.pictures);
         Ok(turn)
     }
 
@@ -371,6 +384,12 @@ impl<D: Disk, R: Records> Host<D, R> {
                 Output::Write(line) => Act::Write(line.clone()),
                 Output::End => Act::End,
                 Output::Read(path) => Act::Read(path.clone()),
+                Output::File(job) => Act::File(job.clone()),
+                Output::Terminal(job) => Act::Terminal(job.clone()),
+                Output::Keep(picture) => {
+                    self.pictures.push((session.clone(), picture.clone()));
+                    continue;
+                }
                 Output::LookedUp { .. }
                 | Output::Report(_)
                 | Output::Passing(_)

@@ -8,11 +8,17 @@
 //! Not here: what lines mean (`agents`), how a tree is found and ended (`tree`).
 
 mod dialogue;
+#[cfg(unix)]
+mod files;
 mod find;
 mod lines;
 mod memory;
 mod serve;
+#[cfg(unix)]
+mod terminals;
 mod tree;
+#[cfg(not(unix))]
+mod unserved;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agents::{Input, Program};
+use agents::{FileJob, Input, Program, TerminalJob};
 use domain::SessionId;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -29,7 +35,11 @@ use tokio::task::JoinHandle;
 use crate::host::Act;
 pub(crate) use dialogue::conversations as told_conversations;
 pub use find::{find, program_extensions};
+#[cfg(unix)]
+use terminals::Terminals;
 pub(crate) use tree::end_leftovers;
+#[cfg(not(unix))]
+use unserved::{Terminals, files};
 
 /// Things that programs said and that wait for the host.
 pub(crate) const HEARD_MAX: usize = 1_024;
@@ -53,6 +63,8 @@ pub(crate) struct Heard {
 #[derive(Debug)]
 enum Job {
     Line(String),
+    File(FileJob),
+    Terminal(TerminalJob),
     End,
 }
 
@@ -90,11 +102,9 @@ impl Processes {
         match act {
             Act::Spawn(program) => self.spawn(session, program),
             Act::Write(line) => self.write(session, line),
-            Act::End => {
-                if let Some(running) = self.running.get(session) {
-                    let _ = running.jobs.send(Job::End);
-                }
-            }
+            Act::File(job) => self.ask(session, Job::File(job)),
+            Act::Terminal(job) => self.ask(session, Job::Terminal(job)),
+            Act::End => self.ask(session, Job::End),
             Act::Forget(worktree) => {
                 let task = self.running.remove(session).map(|running| {
                     let _ = running.jobs.send(Job::End);
@@ -137,9 +147,11 @@ impl Processes {
         let (jobs, asked) = mpsc::unbounded_channel();
         let unread_bytes = Arc::new(AtomicUsize::new(0));
         let life = serve::Life {
-            session: session.clone(),
-            number: self.lives,
-            heard: self.heard.clone(),
+            teller: serve::Teller {
+                session: session.clone(),
+                number: self.lives,
+                heard: self.heard.clone(),
+            },
             note: self.notes.join(format!("{session}.json")),
             unread_bytes: Arc::clone(&unread_bytes),
             memory_bytes_max: self.memory_bytes_max,
@@ -177,6 +189,12 @@ impl Processes {
             return;
         }
         let _ = running.jobs.send(Job::Line(line));
+    }
+
+    fn ask(&self, session: &SessionId, job: Job) {
+        if let Some(running) = self.running.get(session) {
+            let _ = running.jobs.send(job);
+        }
     }
 
     fn read(&mut self, session: &SessionId, path: PathBuf) {

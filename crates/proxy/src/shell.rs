@@ -10,6 +10,7 @@ mod asides;
 mod backoff;
 mod fetch;
 mod folder;
+mod keep;
 mod worker;
 
 use std::future::Future;
@@ -31,7 +32,7 @@ use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use crate::dial::{Dialer, Socket};
 use crate::{Fault, ProxyConfig};
 use backoff::Backoff;
-use worker::{Event, Worker};
+use worker::{Errands, Event, Worker};
 
 /// Events that may wait for the host. At the bound the socket is not read.
 const EVENTS_MAX: usize = 1_024;
@@ -39,6 +40,8 @@ const EVENTS_MAX: usize = 1_024;
 const FRAMES_MAX: usize = 1_024;
 /// Fetches that may wait. At the bound they are put off.
 const FETCHES_MAX: usize = 256;
+/// Pictures that may wait. At the bound they are told in words.
+const PICTURES_MAX: usize = 32;
 /// A relay that takes nothing for so long is as good as gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a goodbye may take.
@@ -58,11 +61,14 @@ pub async fn run(config: ProxyConfig, shutdown: impl Future<Output = ()>) -> Res
     let greeted = Arc::new(AtomicBool::new(false));
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
     let (fetches, asked) = mpsc::channel(FETCHES_MAX);
-    let mut worker = Worker::spawn(&config, inbox, fetches, Arc::clone(&greeted))?;
+    let (pictures, to_keep) = mpsc::channel(PICTURES_MAX);
+    let errands = Errands { fetches, pictures };
+    let mut worker = Worker::spawn(&config, inbox, errands, Arc::clone(&greeted))?;
     // Ended with this function, whichever way that ends.
     let mut fetching = JoinSet::new();
     let folder = fetch::folder(&config.data)?;
     fetching.spawn(fetch::serve(asked, events.clone(), Arc::clone(&dialer), folder));
+    fetching.spawn(keep::serve(to_keep, events.clone(), Arc::clone(&dialer)));
     let mut shutdown = pin!(shutdown);
     let mut backoff = Backoff::default();
     let outcome = loop {

@@ -15,14 +15,14 @@ pub(super) fn read<T: DeserializeOwned + Default>(value: Value) -> T {
 }
 
 /// A field of whatever form.
-fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+pub(super) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Value::deserialize(deserializer).map(read)
 }
 
 /// A list in which what cannot be read is left out.
-fn list<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+pub(super) fn list<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
     let Value::Array(values) = Value::deserialize(deserializer)? else { return Ok(vec![]) };
@@ -214,6 +214,11 @@ pub(super) struct Block {
     pub(super) uri: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(super) resource: Option<Resource>,
+    /// Of a picture: its bytes.
+    #[serde(deserialize_with = "lenient")]
+    data: Option<String>,
+    #[serde(rename = "mimeType", deserialize_with = "lenient")]
+    media_type: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -226,6 +231,12 @@ pub(super) struct Resource {
 }
 
 impl Block {
+    /// The picture itself, where it is one: its type and its bytes.
+    pub(super) fn picture(&self) -> Option<(&str, &str)> {
+        let data = self.data.as_deref().filter(|data| self.kind == "image" && !data.is_empty());
+        Some((self.media_type.as_str(), data?))
+    }
+
     /// What a person can read of it.
     pub(super) fn words(&self) -> Option<String> {
         match self.kind.as_str() {
@@ -280,6 +291,8 @@ pub(super) struct ToolContent {
     pub(super) old_text: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(super) new_text: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) terminal_id: String,
 }
 
 #[derive(Debug, Deserialize)]

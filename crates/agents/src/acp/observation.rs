@@ -78,6 +78,11 @@ impl Observation {
         scribe: &mut Scribe,
         now: Timestamp,
     ) {
+        if let Some(picture) = chunk.content.picture() {
+            self.finish_message(scribe, now);
+            let parent = chunk.meta.claude_code.parent_tool_use_id.as_deref();
+            return scribe.picture("picture", picture, parent.map(ToolCallId::from), now);
+        }
         let Some(words) = chunk.content.words() else { return };
         let name = chunk.message_id.as_deref();
         let goes_on = self.making.as_mut().is_some_and(|making| making.goes_on(name, voice));
@@ -123,9 +128,29 @@ impl Observation {
                 self.finish_message(scribe, now);
                 scribe.tool(call, now);
             }
-            Some(News::Printed(id, whole)) => scribe.tool_output(&id, &whole, now),
+            Some(News::Printed(id, whole)) => {
+                let was_told = scribe.tool_output(&id, &whole, now);
+                self.tools.told(&id, was_told);
+            }
             Some(News::Changed(update)) => scribe.tool_update(update, now),
             None => {}
+        }
+        for (what, picture) in self.tools.new_pictures(frame) {
+            scribe.picture(&what, picture, None, now);
+        }
+    }
+
+    /// A terminal printed more: all that it printed so far.
+    pub(super) fn printed(
+        &mut self,
+        terminal: &str,
+        whole: &str,
+        scribe: &mut Scribe,
+        now: Timestamp,
+    ) {
+        for id in self.tools.printed(terminal, whole) {
+            let was_told = scribe.tool_output(&id, whole, now);
+            self.tools.told(&id, was_told);
         }
     }
 

@@ -30,6 +30,9 @@ pub(super) struct Quirks {
     pub(super) keeping: Option<&'static str>,
     /// It tells what it is about to write (`fs/write_text_file`), and then writes it itself.
     pub(super) announces_writes: bool,
+    /// It does not understand that a file which it wants read is not there, and cannot make it
+    /// then: it had better read itself.
+    pub(super) needs_own_reads: bool,
     /// The tool whose input is the todo list, where no plan is told.
     pub(super) plan_tool: Option<&'static str>,
     /// What stands between a tool's name and the rest of its call's id.
@@ -48,6 +51,7 @@ const PLAIN: Quirks = Quirks {
     thoughts_are_whole: false,
     keeping: None,
     announces_writes: false,
+    needs_own_reads: false,
     plan_tool: None,
     tool_name_ends_at: None,
 };
@@ -66,6 +70,7 @@ const GEMINI: Quirks = Quirks {
          \"general\": {\"sessionRetention\": {\"enabled\": false}} in ~/.gemini/settings.json",
     ),
     thoughts_are_whole: true,
+    needs_own_reads: true,
     tool_name_ends_at: Some("__"),
     ..PLAIN
 };

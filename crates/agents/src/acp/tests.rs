@@ -5,6 +5,7 @@
 
 mod life;
 mod resume;
+mod served;
 mod work;
 
 use domain::content::{Message, Part, ToolCall, ToolUpdate};

@@ -4,7 +4,8 @@
 //!
 //! Not here: which of them are open (`scribe`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use domain::content::{Diff, Location, ToolCall, ToolDetail, ToolKind, ToolStatus, ToolUpdate};
 use domain::{Content, ToolCallId};
@@ -20,9 +21,28 @@ const GATHERED_BYTES_MAX: usize = 8 << 20;
 /// Characters of a title.
 const TITLE_CHARACTERS_MAX: usize = 300;
 
+/// Terminals that one call shows. What is more is not followed.
+const TERMINALS_MAX: usize = 8;
+/// Pictures of all calls of a run that are told apart. What is more is left out.
+const PICTURES_MAX: usize = 64;
+
 /// Tool calls by their ids.
 #[derive(Debug, Default)]
-pub(super) struct Tools(BTreeMap<ToolCallId, ToolCall>);
+pub(super) struct Tools {
+    calls: BTreeMap<ToolCallId, Known>,
+    /// Pictures that were told, by their fingerprints: agents repeat what a call shows.
+    pictures: BTreeSet<u64>,
+}
+
+/// What is known of a call.
+#[derive(Debug)]
+struct Known {
+    call: ToolCall,
+    /// The terminals that it shows.
+    terminals: Vec<String>,
+    /// Something was printed and not told yet.
+    has_untold: bool,
+}
 
 /// What is news about a tool call.
 #[derive(Debug)]
@@ -42,9 +62,9 @@ impl Tools {
             return None;
         }
         let id = ToolCallId::from(frame.id.as_str());
-        let Some(known) = self.0.get_mut(&id) else {
-            if self.0.len() >= KNOWN_MAX {
-                self.0.pop_first();
+        let Some(known) = self.calls.get_mut(&id) else {
+            if self.calls.len() >= KNOWN_MAX {
+                self.calls.pop_first();
             }
             let mut call = ToolCall {
                 id: id.clone(),
@@ -56,40 +76,88 @@ impl Tools {
                 parent: frame.meta.claude_code.parent_tool_use_id.clone().map(Into::into),
             };
             merge(&mut call, frame);
-            self.0.insert(id, call.clone());
+            let mut known = Known { call: call.clone(), terminals: vec![], has_untold: false };
+            known.show(frame);
+            self.calls.insert(id, known);
             return Some(News::Begun(call));
         };
-        let before = known.status;
-        let change = merge(known, frame)?;
+        known.show(frame);
+        let before = known.call.status;
+        let mut change = merge(&mut known.call, frame)?;
+        let status = known.call.status;
         let only_output = ToolDetail { output: change.output.clone(), ..ToolDetail::default() };
-        let is_at_work = known.status == ToolStatus::Running && before == known.status;
+        let is_at_work = status == ToolStatus::Running && before == status;
         if is_at_work && change == only_output {
             return change.output.map(|output| News::Printed(id, output));
         }
-        let status = known.status;
+        if !is_open(status) && known.has_untold && change.output.is_none() {
+            change.output = known.call.detail.open().and_then(|detail| detail.output.clone());
+        }
         Some(News::Changed(ToolUpdate { id, status, detail: Content::Open(change) }))
+    }
+
+    /// A terminal printed more: the open calls that show it.
+    pub(super) fn printed(&mut self, terminal: &str, whole: &str) -> Vec<ToolCallId> {
+        let mut showing = vec![];
+        for (id, known) in &mut self.calls {
+            let shows = known.terminals.iter().any(|shown| shown == terminal);
+            let Content::Open(detail) = &mut known.call.detail else { continue };
+            if shows && is_open(known.call.status) {
+                detail.output = Some(whole.to_owned());
+                known.call.status = ToolStatus::Running;
+                showing.push(id.clone());
+            }
+        }
+        showing
+    }
+
+    /// Whether what a call printed was told, or put off.
+    pub(super) fn told(&mut self, id: &ToolCallId, was_told: bool) {
+        if let Some(known) = self.calls.get_mut(id) {
+            known.has_untold = !was_told;
+        }
+    }
+
+    /// The pictures of a call that were not told yet, with what they show.
+    pub(super) fn new_pictures<'a>(
+        &mut self,
+        frame: &'a Tool,
+    ) -> Vec<(String, (&'a str, &'a str))> {
+        let id = ToolCallId::from(frame.id.as_str());
+        let Some(known) = self.calls.get(&id) else { return vec![] };
+        let what = known.call.tool.clone();
+        let contents = frame.content.iter().filter(|content| content.kind == "content");
+        let mut new = vec![];
+        for picture in contents.filter_map(|content| content.content.picture()) {
+            let mut hasher = DefaultHasher::new();
+            (&frame.id, picture).hash(&mut hasher);
+            if self.pictures.len() < PICTURES_MAX && self.pictures.insert(hasher.finish()) {
+                new.push((what.clone(), picture));
+            }
+        }
+        new
     }
 
     /// What the agent calls the tool of a call.
     pub(super) fn name(&self, id: &str) -> Option<&str> {
-        self.0.get(&ToolCallId::from(id)).map(|call| call.tool.as_str())
+        self.calls.get(&ToolCallId::from(id)).map(|known| known.call.tool.as_str())
     }
 
     /// A person said no.
     pub(super) fn deny(&mut self, id: &ToolCallId) {
-        if let Some(known) = self.0.get_mut(id) {
-            known.status = ToolStatus::Cancelled;
+        if let Some(known) = self.calls.get_mut(id) {
+            known.call.status = ToolStatus::Cancelled;
         }
     }
 
     /// Whether anything is at work, so that silence means nothing.
     pub(super) fn any_at_work(&self) -> bool {
-        self.0.values().any(|call| is_open(call.status))
+        self.calls.values().any(|known| is_open(known.call.status))
     }
 
     /// A call as far as it is known; one that did not end was cut off.
     pub(super) fn whole(&self, id: &ToolCallId) -> Option<ToolCall> {
-        let mut call = self.0.get(id)?.clone();
+        let mut call = self.calls.get(id)?.call.clone();
         if is_open(call.status) {
             call.status = ToolStatus::Cancelled;
         }
@@ -97,7 +165,20 @@ impl Tools {
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.calls.clear();
+        self.pictures.clear();
+    }
+}
+
+impl Known {
+    /// Takes in which terminals the call shows.
+    fn show(&mut self, frame: &Tool) {
+        for content in frame.content.iter().filter(|content| content.kind == "terminal") {
+            let is_new = !self.terminals.contains(&content.terminal_id);
+            if is_new && self.terminals.len() < TERMINALS_MAX {
+                self.terminals.push(content.terminal_id.clone());
+            }
+        }
     }
 }
 
@@ -224,7 +305,7 @@ fn output(frame: &Tool, gathered: Option<&str>) -> Option<String> {
 
 /// What a person can read of a call's content.
 pub(super) fn words(content: &[ToolContent]) -> Option<String> {
-    let texts = content.iter().filter(|content| content.kind == "content");
+    let texts = content.iter().filter(|it| matches!(it.kind.as_str(), "content" | "terminal"));
     let texts: Vec<_> = texts.filter_map(|content| content.content.words()).collect();
     (!texts.is_empty()).then(|| texts.join("\n"))
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::frames::{self, Permission, Update};
 use super::questions::outcome;
 use super::{Acp, Ask, Observation, Phase, Starting};
-use crate::Output;
 use crate::rpc::{INTERNAL_ERROR, INVALID_PARAMS, Incoming, METHOD_NOT_FOUND, RpcError, TheirId};
+use crate::{IS_SERVED, Output};
 
 /// The protocol's code for an agent that nobody is logged in to.
 pub(super) const AUTH_REQUIRED: i64 = -32_000;
@@ -20,6 +20,8 @@ impl Acp {
         self.phase = Phase::Starting(Box::new(Starting::new(self.notes.is_ready, now)));
         self.rpc.reset();
         self.observation = Observation::default();
+        self.files.clear();
+        self.terminals.clear();
         self.replayed = None;
         self.is_ending = false;
         if self.notes.is_ready {
@@ -27,13 +29,15 @@ impl Acp {
         }
         let program = self.setup.launcher.program(&[], self.setup.workspace.clone());
         self.scribe.push(Output::Spawn(program));
-        // No files and no terminals of ours: the agent has the machine's own.
+        // One that writes itself whatever it is told is not offered to have it written.
+        let reads = IS_SERVED && !self.quirks.needs_own_reads;
+        let writes = IS_SERVED && !self.quirks.announces_writes;
         let params = json!({
             "protocolVersion": 1,
             "clientInfo": { "name": "farhelm", "version": env!("CARGO_PKG_VERSION") },
             "clientCapabilities": {
-                "fs": { "readTextFile": false, "writeTextFile": false },
-                "terminal": false,
+                "fs": { "readTextFile": reads, "writeTextFile": writes },
+                "terminal": IS_SERVED,
             },
         });
         self.ask(Ask::Initialize, "initialize", params);
@@ -134,17 +138,12 @@ impl Acp {
     fn requested(&mut self, id: &TheirId, method: &str, params: Value, now: Timestamp) {
         let refusal = match method {
             "session/request_permission" => return self.asked(id, frames::read(params), now),
-            "fs/write_text_file" if self.quirks.announces_writes => {
-                let line = self.rpc.answer(id, json!({}));
-                return self.write(line);
+            "fs/write_text_file" if IS_SERVED || self.quirks.announces_writes => {
+                return self.asked_to_write(id, params);
             }
-            "fs/read_text_file" | "fs/write_text_file" => {
-                "Farhelm offers no files: use the machine's own"
-            }
-            method if method.starts_with("terminal/") => {
-                "Farhelm offers no terminals: use the machine's own"
-            }
-            _ => "Farhelm does not know this method",
+            "fs/read_text_file" if IS_SERVED => return self.asked_to_read(id, params),
+            method if IS_SERVED && self.asked_of_terminal(id, method, params) => return,
+            _ => "Farhelm does not know this method, or does not offer it on this machine",
         };
         let line = self.rpc.refusal(id, METHOD_NOT_FOUND, refusal);
         self.write(line);
@@ -154,6 +153,7 @@ impl Acp {
         let quirks = self.quirks;
         self.evidence();
         self.heard(now);
+        self.fill_terminals(&mut permission.tool_call);
         // Some tell of a tool call only by asking for it.
         self.observation.tool(&permission.tool_call, &quirks, &mut self.scribe, now);
         let known = self.observation.tool_name(&permission.tool_call.id);

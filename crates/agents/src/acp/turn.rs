@@ -97,6 +97,7 @@ impl Acp {
                 if is_stopping && matches!(frame.status.as_deref(), Some("completed" | "failed")) {
                     frame.status = Some("cancelled".to_owned());
                 }
+                self.fill_terminals(&mut frame);
                 self.observation.tool(&frame, &quirks, &mut self.scribe, now);
             }
             Update::Plan(lines) => {
@@ -272,8 +273,10 @@ impl Acp {
         if let Some(stop) = &turn.stop {
             return (!stop.is_forced).then_some(stop.until);
         }
-        let may_be_silent =
-            turn.is_silent || !self.questions.is_empty() || self.observation.any_tool_at_work();
+        let may_be_silent = turn.is_silent
+            || !self.questions.is_empty()
+            || self.observation.any_tool_at_work()
+            || self.terminals.any_at_work();
         (!may_be_silent).then(|| turn.heard_at.plus_ms(SILENT_MS))
     }
 

@@ -352,6 +352,13 @@ pub(super) fn returned(content: &Value) -> String {
     }
 }
 
+/// The pictures among what a tool returned: their types and their bytes.
+pub(super) fn pictures(content: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let pieces = content.as_array().into_iter().flatten();
+    let pictures = pieces.filter(|piece| piece["type"] == "image").map(|piece| &piece["source"]);
+    pictures.filter_map(|source| Some((source["media_type"].as_str()?, source["data"].as_str()?)))
+}
+
 fn piece(piece: &Value) -> String {
     match piece["type"].as_str() {
         Some("text") => piece["text"].as_str().unwrap_or_default().to_owned(),

@@ -13,7 +13,8 @@ use domain::{Content as Open, MessageId, Timestamp};
 use serde_json::Value;
 
 use super::frames::{
-    Assistant, Block, Content, Delta, Event, RateLimit, System, TurnResult, User, returned,
+    Assistant, Block, Content, Delta, Event, RateLimit, System, TurnResult, User, pictures,
+    returned,
 };
 use super::plans::Plan;
 use super::tools;
@@ -306,6 +307,9 @@ impl Watch {
         let detail = Open::Open(ToolDetail { output, diffs, ..ToolDetail::default() });
         scribe.tool_update(ToolUpdate { id: id.into(), status, detail }, now);
         let Some(call) = self.calls.remove(id) else { return };
+        for picture in pictures(content) {
+            scribe.picture(&call.name, picture, None, now);
+        }
         if !is_error && let Some(entries) = self.plan.heard(&call.name, &call.input, result) {
             scribe.plan(entries);
         }

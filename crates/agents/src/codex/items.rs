@@ -71,7 +71,7 @@ pub(super) fn tool_call(item: &Item, workspace: &Path) -> Option<ToolCall> {
             };
             (id, "view_image".to_owned(), ToolKind::Read, "", detail)
         }
-        Item::ImageGeneration { id, status, revised_prompt, saved_path } => {
+        Item::ImageGeneration { id, status, revised_prompt, saved_path, .. } => {
             let location = |path: &String| Location { path: path.clone(), line: None };
             let detail = ToolDetail {
                 title: revised_prompt.as_deref().map(one_line),

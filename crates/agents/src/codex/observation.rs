@@ -376,6 +376,11 @@ impl Codex {
         self.watch.commands.remove(call.id.as_str());
         self.watch.outputs.remove(&call.id);
         let told = self.watch.changes.remove(&call.id);
+        if let Item::ImageGeneration { result: Some(base64), .. } = item
+            && !base64.is_empty()
+        {
+            self.scribe.picture("generated", ("image/png", base64), call.parent.clone(), now);
+        }
         if !self.scribe.has_open_tool(&call.id) {
             // One of a run that is over was closed with it.
             if self.turn.is_some() {

@@ -1,6 +1,7 @@
 //! Tool calls that are open.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use domain::content::{ToolCall, ToolDetail, ToolKind, ToolStatus, ToolUpdate};
 use domain::{Content, Timestamp, ToolCallId};
@@ -21,7 +22,8 @@ pub(super) struct Tools(BTreeMap<ToolCallId, Known>);
 struct Known {
     status: ToolStatus,
     told_at: Option<Timestamp>,
-    told_bytes: usize,
+    /// The fingerprint of what was told last.
+    told: Option<u64>,
 }
 
 /// What is news about a tool call.
@@ -40,7 +42,7 @@ impl Tools {
         if self.0.len() >= KNOWN_MAX {
             self.0.pop_first();
         }
-        let known = Known { status: call.status, told_at: None, told_bytes: 0 };
+        let known = Known { status: call.status, told_at: None, told: None };
         self.0.insert(call.id.clone(), known);
         Told::New(call)
     }
@@ -63,11 +65,16 @@ impl Tools {
     ) -> Option<ToolUpdate> {
         let known = self.0.get_mut(id).filter(|known| is_open(known.status))?;
         let is_soon = known.told_at.is_some_and(|at| now.ms_since(at) < OUTPUT_EVERY_MS);
-        if is_soon || whole.len() > OUTPUT_LIVE_BYTES_MAX || whole.len() == known.told_bytes {
+        if is_soon || whole.is_empty() || whole.len() > OUTPUT_LIVE_BYTES_MAX {
+            return None;
+        }
+        // Not by its length: of what is long the end is kept.
+        let mut hasher = DefaultHasher::new();
+        whole.hash(&mut hasher);
+        if known.told.replace(hasher.finish()) == Some(hasher.finish()) {
             return None;
         }
         known.told_at = Some(now);
-        known.told_bytes = whole.len();
         known.status = ToolStatus::Running;
         let detail = ToolDetail { output: Some(whole.to_owned()), ..ToolDetail::default() };
         Some(ToolUpdate { id: id.clone(), status: known.status, detail: Content::Open(detail) })

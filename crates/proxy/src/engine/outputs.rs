@@ -31,7 +31,10 @@ impl Engine {
                 | Output::Spawn(_)
                 | Output::Write(_)
                 | Output::End
-                | Output::Read(_) => {}
+                | Output::Read(_)
+                | Output::File(_)
+                | Output::Terminal(_)
+                | Output::Keep(_) => {}
                 Output::Unusable(failure) => self.came_to_nothing(session, failure, now),
                 Output::LookedUp { id, attempt, found } => {
                     self.looked_up(&attempt_of(session, &id, attempt), found, now);

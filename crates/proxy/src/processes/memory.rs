@@ -3,17 +3,24 @@
 //! Not here: ending them (`serve`).
 
 use domain::content::Failure;
+use tokio::sync::watch;
 
 /// Ends when a program takes more than it may, with words that say so. Never without a bound, and
 /// never where the system does not show what programs take.
 #[cfg(target_os = "linux")]
-pub(super) async fn over(process: Option<u32>, limit: Option<u64>) -> Failure {
+pub(super) async fn over(
+    process: Option<u32>,
+    terminals: watch::Receiver<Vec<u32>>,
+    limit: Option<u64>,
+) -> Failure {
     let (Some(process), Some(limit)) = (process, limit) else {
         return std::future::pending().await;
     };
     loop {
         tokio::time::sleep(linux::LOOK_EVERY).await;
-        let used = tokio::task::spawn_blocking(move || linux::tree_bytes(process)).await;
+        let mut leaders = terminals.borrow().clone();
+        leaders.push(process);
+        let used = tokio::task::spawn_blocking(move || linux::tree_bytes(&leaders)).await;
         if let Some(used) = used.ok().filter(|used| *used > limit) {
             let (used, limit) = (used >> 20, limit >> 20);
             let words = format!(
@@ -26,7 +33,11 @@ pub(super) async fn over(process: Option<u32>, limit: Option<u64>) -> Failure {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) async fn over(_process: Option<u32>, _limit: Option<u64>) -> Failure {
+pub(super) async fn over(
+    _process: Option<u32>,
+    _terminals: watch::Receiver<Vec<u32>>,
+    _limit: Option<u64>,
+) -> Failure {
     std::future::pending().await
 }
 
@@ -46,15 +57,15 @@ mod linux {
         resident_pages: u64,
     }
 
-    /// Resident bytes of a group's processes, and of all that descend from its leader.
-    pub(super) fn tree_bytes(leader: u32) -> u64 {
+    /// Resident bytes of the groups' processes, and of all that descend from their leaders.
+    pub(super) fn tree_bytes(leaders: &[u32]) -> u64 {
         let all = processes();
         let mut tree: BTreeSet<u32> = all
             .iter()
-            .filter(|(_, stat)| stat.group == leader)
+            .filter(|(_, stat)| leaders.contains(&stat.group))
             .map(|(number, _)| *number)
             .collect();
-        tree.insert(leader);
+        tree.extend(leaders);
         // Children may have lower numbers than their parents: until nothing is added.
         loop {
             let before = tree.len();

@@ -7,18 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agents::{Ended, Input, Program};
+use agents::{Ended, FileJob, Input, Program};
 use domain::SessionId;
 use domain::content::Failure;
 use tokio::io::{AsyncRead, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, Command};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
+use super::files::Root;
 use super::lines::{Lines, Next};
 use super::tree::{self, SESSION_VARIABLE};
-use super::{Heard, Job, find, memory};
+use super::{Heard, Job, Terminals, files, find, memory};
 use crate::aids;
 
 /// Where the programs' own files are written, beside the notes of what runs.
@@ -46,11 +47,36 @@ fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::rename(new, path)
 }
 
-/// One life of a session's program.
-pub(super) struct Life {
+/// Tells what is heard of one life of a session's program.
+#[derive(Clone)]
+pub(super) struct Teller {
     pub(super) session: SessionId,
     pub(super) number: u64,
     pub(super) heard: mpsc::Sender<Heard>,
+}
+
+impl Teller {
+    /// Waits while too much was said already.
+    pub(super) async fn tell(&self, input: Input) {
+        let session = self.session.clone();
+        let _ = self.heard.send(Heard { session, life: Some(self.number), input }).await;
+    }
+}
+
+/// The person's environment without anything of ours, what is given, and the session's mark.
+pub(super) fn environment(start: &mut Command, env: &[(String, String)], session: &SessionId) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("FARHELM_") {
+            start.env_remove(name);
+        }
+    }
+    start.envs(env.iter().map(|(name, value)| (name, value)));
+    start.env(SESSION_VARIABLE, session.as_str());
+}
+
+/// One life of a session's program.
+pub(super) struct Life {
+    pub(super) teller: Teller,
     /// Where it is noted that it runs.
     pub(super) note: PathBuf,
     pub(super) unread_bytes: Arc<AtomicUsize>,
@@ -61,17 +87,13 @@ pub(super) struct Life {
 impl Life {
     pub(super) async fn serve(self, program: Program, jobs: mpsc::UnboundedReceiver<Job>) {
         let ended = match self.start(&program) {
-            Ok(child) => self.live(child, jobs).await,
+            Ok((child, root)) => self.live(child, Arc::new(root), jobs).await,
             Err(failure) => Ended::NotStarted(failure),
         };
-        self.tell(Input::Ended(ended)).await;
+        self.teller.tell(Input::Ended(ended)).await;
     }
 
-    async fn tell(&self, input: Input) {
-        tell(&self.heard, &self.session, self.number, input).await;
-    }
-
-    fn start(&self, program: &Program) -> Result<Child, Failure> {
+    fn start(&self, program: &Program) -> Result<(Child, Root), Failure> {
         let set = program.env.iter().find(|(name, _)| name == "PATH");
         let path = set.map(|(_, value)| value.into()).or_else(|| std::env::var_os("PATH"));
         let command = &program.command;
@@ -80,21 +102,15 @@ impl Life {
             let words = format!("The program {command} was not found on this machine");
             return Err(Failure::new("agent_not_open", words));
         };
-        if !program.folder.is_dir() {
-            let words = format!("There is no folder {}", program.folder.display());
-            return Err(Failure::new("path_not_allowed", words));
-        }
+        let root = Root::open(&program.folder).map_err(|error| {
+            let words = format!("There is no folder {}: {error}", program.folder.display());
+            Failure::new("path_not_allowed", words)
+        })?;
         let (args, env) = self.with_files(program)?;
         let mut start = Command::new(file);
         start.args(&args).current_dir(&program.folder).kill_on_drop(true);
         start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("FARHELM_") {
-                start.env_remove(name);
-            }
-        }
-        start.envs(env);
-        start.env(SESSION_VARIABLE, self.session.as_str());
+        environment(&mut start, &env, &self.teller.session);
         #[cfg(unix)]
         start.process_group(0);
         let child = start.spawn().map_err(|error| {
@@ -106,7 +122,7 @@ impl Life {
         {
             tracing::warn!(%error, "it cannot be noted that a program runs");
         }
-        Ok(child)
+        Ok((child, root))
     }
 
     /// Writes the program's own files, and names them among its arguments and variables.
@@ -128,7 +144,12 @@ impl Life {
         Ok((args, env))
     }
 
-    async fn live(&self, mut child: Child, mut jobs: mpsc::UnboundedReceiver<Job>) -> Ended {
+    async fn live(
+        &self,
+        mut child: Child,
+        root: Arc<Root>,
+        mut jobs: mpsc::UnboundedReceiver<Job>,
+    ) -> Ended {
         let process = child.id();
         let mut reading = JoinSet::new();
         if let Some(output) = child.stdout.take() {
@@ -139,8 +160,12 @@ impl Life {
         }
         let (lines, to_write) = mpsc::unbounded_channel();
         let writing = child.stdin.take().map(|input| self.write(input, to_write));
+        let (leaders, all_leaders) = watch::channel(vec![]);
+        let mut terminals = Terminals::new(self.teller.clone(), Arc::clone(&root), leaders);
+        let (file_jobs, asked) = mpsc::unbounded_channel();
+        let filing = tokio::spawn(file(asked, root, self.teller.clone()));
         let mut guarded = None;
-        let mut over = pin!(memory::over(process, self.memory_bytes_max));
+        let mut over = pin!(memory::over(process, all_leaders, self.memory_bytes_max));
         let status = loop {
             tokio::select! {
                 biased;
@@ -148,13 +173,18 @@ impl Life {
                 failure = &mut over => {
                     guarded = Some(failure);
                     // All of it at once: what it started may be what takes so much.
-                    tree::end_all_of(&self.session, process);
+                    tree::end_all_of(&self.teller.session, process);
                     break child.wait().await;
                 }
+                () = terminals.next_end() => {}
                 job = jobs.recv() => match job {
                     Some(Job::Line(line)) => {
                         let _ = lines.send(line);
                     }
+                    Some(Job::File(job)) => {
+                        let _ = file_jobs.send(job);
+                    }
+                    Some(Job::Terminal(job)) => terminals.carry_out(job),
                     Some(Job::End) | None => {
                         drop(lines);
                         break end(&mut child, process, writing.as_ref()).await;
@@ -165,11 +195,13 @@ impl Life {
         if let Some(writing) = writing {
             writing.abort();
         }
+        filing.abort();
+        terminals.end().await;
         let drained = async { while reading.join_next().await.is_some() {} };
         if timeout(LAST_WORDS_WITHIN, drained).await.is_err() {
             reading.abort_all();
         }
-        tree::end_all_of(&self.session, process);
+        tree::end_all_of(&self.teller.session, process);
         tree::forget(&self.note);
         if let Some(failure) = guarded {
             return Ended::Guarded(failure);
@@ -185,7 +217,7 @@ impl Life {
         output: R,
         input: fn(String) -> Input,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let (heard, session, number) = (self.heard.clone(), self.session.clone(), self.number);
+        let teller = self.teller.clone();
         async move {
             let mut lines = Lines::new(output);
             loop {
@@ -196,7 +228,7 @@ impl Life {
                     }
                     Next::End => return,
                 };
-                tell(&heard, &session, number, said).await;
+                teller.tell(said).await;
             }
         }
     }
@@ -222,9 +254,14 @@ impl Life {
     }
 }
 
-async fn tell(heard: &mpsc::Sender<Heard>, session: &SessionId, number: u64, input: Input) {
-    let session = session.clone();
-    let _ = heard.send(Heard { session, life: Some(number), input }).await;
+/// Does what the program asks about files, one after the other.
+async fn file(mut jobs: mpsc::UnboundedReceiver<FileJob>, root: Arc<Root>, teller: Teller) {
+    while let Some(job) = jobs.recv().await {
+        let (number, root) = (job.number, Arc::clone(&root));
+        let done = tokio::task::spawn_blocking(move || files::carry_out(&root, &job)).await;
+        let Ok(outcome) = done else { continue };
+        teller.tell(Input::Filed { number, outcome }).await;
+    }
 }
 
 /// First politely: what was written is read, then the input ends. Then firmly.

@@ -1,5 +1,7 @@
 #![cfg(unix)]
 
+mod served;
+
 use std::time::Duration;
 
 use agents::Ended;
@@ -191,7 +193,12 @@ async fn a_tree_that_takes_too_much_memory_is_ended_whole_and_told_why() {
     let ended = loop {
         match bench.next().await {
             Input::Ended(ended) => break ended,
-            Input::Line(_) | Input::Complaint(_) | Input::Read { .. } => {}
+            Input::Line(_)
+            | Input::Complaint(_)
+            | Input::Read { .. }
+            | Input::Filed { .. }
+            | Input::Terminal(..)
+            | Input::Kept { .. } => {}
         }
     };
     let Ended::Guarded(failure) = ended else { panic!("{ended:?}") };

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use agents::File;
+use agents::{File, Input as AgentInput, Kept, Picture};
 use bytes::Bytes;
-use domain::Timestamp;
+use domain::content::Failure;
+use domain::{MessageId, SessionId, Timestamp};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
@@ -38,6 +39,14 @@ pub(super) enum Event {
     Text(String),
     Disconnected,
     Fetched(Attempt, Result<Vec<File>, FetchFault>),
+    /// What became of a picture.
+    Kept(SessionId, MessageId, Kept),
+}
+
+/// What is done over the relay's HTTP API, beside the thread.
+pub(super) struct Errands {
+    pub(super) fetches: mpsc::Sender<Fetch>,
+    pub(super) pictures: mpsc::Sender<(SessionId, Picture)>,
 }
 
 /// A handle to the thread.
@@ -51,7 +60,7 @@ impl Worker {
     pub(super) fn spawn(
         config: &ProxyConfig,
         inbox: mpsc::Receiver<Event>,
-        fetches: mpsc::Sender<Fetch>,
+        errands: Errands,
         greeted: Arc<AtomicBool>,
     ) -> Result<Self, Fault> {
         let Folder { journal, records, lock } = folder::open(&config.data)?;
@@ -80,7 +89,7 @@ impl Worker {
         let work = move || {
             let mut work = Work { host, processes, asides, outgoing: None, put_off: vec![] };
             let heard = Sources { inbox, said, found };
-            let outcome = work.go_on(heard, &fetches, &greeted, &handle);
+            let outcome = work.go_on(heard, &errands, &greeted, &handle);
             handle.block_on(work.processes.end_all());
             // Held until the host is gone.
             drop(lock);
@@ -123,7 +132,7 @@ impl Work {
     fn go_on(
         &mut self,
         mut sources: Sources,
-        fetches: &mpsc::Sender<Fetch>,
+        errands: &Errands,
         greeted: &AtomicBool,
         handle: &Handle,
     ) -> Result<(), Fault> {
@@ -132,7 +141,7 @@ impl Work {
             (Vec::with_capacity(BATCH_MAX), Vec::with_capacity(BATCH_MAX));
         let mut asides = vec![];
         // What the sessions want at their start does not wait for anybody.
-        self.turn(vec![], fetches, handle)?;
+        self.turn(vec![], errands, handle)?;
         loop {
             let due = self.host.deadline().map(|at| Duration::from_millis(at.ms_since(now())));
             let wait = due.unwrap_or(LOOK_UP).min(LOOK_UP);
@@ -156,7 +165,7 @@ impl Work {
             inputs.append(&mut asides);
             let current = heard.drain(..).filter(|heard| self.processes.is_current(heard));
             inputs.extend(current.map(|heard| Input::Agent(heard.session, heard.input)));
-            self.turn(inputs, fetches, handle)?;
+            self.turn(inputs, errands, handle)?;
             greeted.fetch_or(self.host.is_up(), Ordering::Relaxed);
         }
     }
@@ -173,18 +182,21 @@ impl Work {
                 Input::Disconnected
             }
             Event::Fetched(attempt, outcome) => Input::Fetched(attempt, outcome),
+            Event::Kept(session, message, outcome) => {
+                Input::Agent(session, AgentInput::Kept { message, outcome })
+            }
         }
     }
 
     fn turn(
         &mut self,
         inputs: Vec<Input>,
-        fetches: &mpsc::Sender<Fetch>,
+        errands: &Errands,
         handle: &Handle,
     ) -> Result<(), Fault> {
         let mut turn = self.host.handle(inputs, now())?;
         self.put_off.extend(self.asides.begin(&mut turn));
-        let Turn { frames, disconnect, complaints, fetches: wanted, acts, .. } = turn;
+        let Turn { frames, disconnect, complaints, fetches: wanted, acts, pictures, .. } = turn;
         for failure in complaints {
             tracing::warn!(code = %failure.code, message = %failure.message, "the relay complained");
         }
@@ -193,9 +205,16 @@ impl Work {
         }
         for fetch in wanted {
             // Never waited for: whoever gets the files may be waiting to say so.
-            if let Err(full) = fetches.try_send(fetch) {
+            if let Err(full) = errands.fetches.try_send(fetch) {
                 let attempt = full.into_inner().attempt;
                 self.put_off.push(Input::Fetched(attempt, Err(FetchFault::Away)));
+            }
+        }
+        for picture in pictures {
+            if let Err(full) = errands.pictures.try_send(picture) {
+                let (session, Picture { message, .. }) = full.into_inner();
+                let outcome = Err(Failure::new("rate_limited", "there are too many at once"));
+                self.put_off.push(Input::Agent(session, AgentInput::Kept { message, outcome }));
             }
         }
         if let Some(connection) = &self.outgoing {

@@ -326,3 +326,24 @@ fn limits_compactions_and_retries_are_noticed() {
         matches!(reports(&bench.hear(&retry))[0], Report::Notice(notice) if notice.kind == "retry")
     );
 }
+
+#[test]
+fn a_picture_that_a_tool_returned_is_kept_and_shown_as_a_message() {
+    let (mut bench, _) = at_a_tool();
+    let source = json!({"type": "base64", "media_type": "image/jpeg", "data": "AAAA"});
+    let content = json!([{"type": "text", "text": "look"}, {"type": "image", "source": source}]);
+    let block = json!({"type": "tool_result", "tool_use_id": "t1", "content": content});
+    let told = bench.hear(&json!({"type": "user",
+        "message": {"role": "user", "content": [block]}, "parent_tool_use_id": null}));
+    let kept = told.iter().find_map(|output| match output {
+        Output::Keep(picture) => Some(picture.clone()),
+        _ => None,
+    });
+    let kept = kept.expect("the picture");
+    assert_eq!((kept.name.as_str(), kept.base64.as_str()), ("Bash.jpg", "AAAA"));
+    assert_eq!(statuses(&told, "t1"), [ToolStatus::Completed]);
+    let told = bench.input(Input::Kept { message: kept.message, outcome: Ok("upl_1".into()) });
+    let [Report::Message { message, .. }] = reports(&told)[..] else { panic!("{told:?}") };
+    let parts = message.parts.open().unwrap();
+    assert!(matches!(parts.as_slice(), [Part::Image(file)] if file.id == "upl_1".into()));
+}

@@ -113,6 +113,8 @@ pub(in crate::codex) enum Item {
         status: String,
         revised_prompt: Option<String>,
         saved_path: Option<String>,
+        /// The picture, in base64.
+        result: Option<String>,
     },
     EnteredReviewMode {
         #[serde(default)]

@@ -98,7 +98,10 @@ impl Bench {
                 | Output::Ready
                 | Output::Unusable(_)
                 | Output::End
-                | Output::Read(_) => {}
+                | Output::Read(_)
+                | Output::File(_)
+                | Output::Terminal(_)
+                | Output::Keep(_) => {}
             }
         }
         self.outputs.extend(outputs);

@@ -199,3 +199,18 @@ fn unknown_messages_are_told_a_few_times_and_never_fatal() {
     assert_eq!(told.len(), 5);
     assert!(told.iter().all(|(kind, _)| kind == "unknown_message"));
 }
+
+#[test]
+fn a_picture_that_was_generated_is_kept() {
+    let mut bench = Bench::running();
+    bench.told();
+    let item = json!({ "type": "imageGeneration", "id": "i1", "status": "completed",
+        "result": "AAAA" });
+    bench.notify("item/completed", of_item(item));
+    let told = bench.told();
+    let kept = told.iter().find_map(|output| match output {
+        Output::Keep(picture) => Some((picture.name.as_str(), picture.base64.as_str())),
+        _ => None,
+    });
+    assert_eq!(kept, Some(("generated.png", "AAAA")));
+}

@@ -1,6 +1,8 @@
 //! A command that goes on for long, and whose process can be found.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -8,22 +10,23 @@ use serde_json::json;
 use crate::client::{Mark, PATIENCE};
 use crate::stage::{Stage, words};
 
-/// One such command. Not `sleep`: some agents refuse to run that.
+/// One such command: it waits for a line of a pipe. Not `sleep`: some agents refuse to run that.
 #[derive(Debug)]
 pub(crate) struct Waiter {
-    /// A number that no other process is started with.
-    number: String,
+    folder: tempfile::TempDir,
 }
 
 impl Waiter {
     pub(crate) fn new() -> Self {
-        static MADE: AtomicU32 = AtomicU32::new(1);
-        let made = MADE.fetch_add(1, Ordering::Relaxed);
-        Self { number: format!("8{made}{}", std::process::id()) }
+        let folder = tempfile::Builder::new().prefix("waiter-").tempdir().unwrap();
+        let waiter = Self { folder };
+        let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o644));
+        rustix::fs::mknodat(rustix::fs::CWD, waiter.pipe(), kind, mode, 0).unwrap();
+        waiter
     }
 
     pub(crate) fn command(&self) -> String {
-        format!("tail -s {} -f /dev/null", self.number)
+        format!("head -n 1 {}", self.pipe().display())
     }
 
     /// Whether its process is there.
@@ -31,10 +34,17 @@ impl Waiter {
         self.process().is_some()
     }
 
-    /// Ends it, as if it were done.
+    /// Lets it be done. Not by a signal: opencode does not notice that one ended its command, and
+    /// waits for two minutes.
     pub(crate) fn end(&self) {
-        let process = self.process().and_then(rustix::process::Pid::from_raw).unwrap();
-        rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+        let not_waiting = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
+        let mut options = std::fs::OpenOptions::new();
+        let mut pipe = options.write(true).custom_flags(not_waiting).open(self.pipe()).unwrap();
+        pipe.write_all(b"done\n").unwrap();
+    }
+
+    fn pipe(&self) -> PathBuf {
+        self.folder.path().join("pipe")
     }
 
     /// Allows it, if the agent asks, until its process is there.
@@ -55,12 +65,10 @@ impl Waiter {
         }
     }
 
-    fn process(&self) -> Option<i32> {
-        let wanted = format!("tail\0-s\0{}\0-f\0/dev/null\0", self.number);
-        std::fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
-            let line = std::fs::read(entry.path().join("cmdline")).ok()?;
-            let number = entry.file_name().to_string_lossy().parse().ok()?;
-            (line == wanted.as_bytes()).then_some(number)
+    fn process(&self) -> Option<PathBuf> {
+        let wanted = format!("head\0-n\x001\0{}\0", self.pipe().display());
+        std::fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.path()).find(|process| {
+            std::fs::read(process.join("cmdline")).is_ok_and(|line| line == wanted.as_bytes())
         })
     }
 }

@@ -74,7 +74,11 @@ impl Driver for Plain {
                 return vec![Output::Unusable(failure)];
             }
             AgentInput::Ended(_) => self.is_up = false,
-            AgentInput::Complaint(_) | AgentInput::Read { .. } => {}
+            AgentInput::Complaint(_)
+            | AgentInput::Read { .. }
+            | AgentInput::Filed { .. }
+            | AgentInput::Terminal(..)
+            | AgentInput::Kept { .. } => {}
         }
         vec![]
     }
@@ -188,7 +192,7 @@ impl World {
             Act::Spawn(_) => format!("start {session}"),
             Act::End => format!("end {session}"),
             Act::Forget(worktree) => format!("forget {session} {}", worktree.unwrap_or_default()),
-            Act::Write(_) | Act::Read(_) => String::new(),
+            Act::Write(_) | Act::Read(_) | Act::File(_) | Act::Terminal(_) => String::new(),
         };
         acts.map(word).collect()
     }
