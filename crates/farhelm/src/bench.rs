@@ -10,6 +10,7 @@ mod agents;
 mod clients;
 mod cold_start;
 mod deltas;
+mod dialects;
 mod disk;
 mod fanout;
 mod figures;

@@ -9,6 +9,8 @@ use super::trouble::Outcome;
 use super::websocket::Socket;
 
 pub(super) const CLIENT_PATH: &str = "/ws/native";
+/// The session of watchers that stream.
+pub(super) const STREAM_SESSION: &str = "bench-stream";
 /// Nobody reads it; it only has to be a time.
 pub(super) const SOME_TIME: &str = "2026-01-01T00:00:00.000Z";
 /// What people and agents say in the measurements: a sentence, not a book.
@@ -31,6 +33,17 @@ pub(super) fn hello(client_id: &str, features: &[&str], resume: &[(&str, u64)]) 
         hello["resume"] = json!({"sessions": sessions.collect::<Vec<_>>()});
     }
     hello.to_string()
+}
+
+/// A blob client's first frames: it comes in and goes to the session.
+pub(super) fn blob_hello() -> Vec<String> {
+    let request = |id: &str, method: &str, params: Value| {
+        json!({"type": "req", "id": id, "method": method, "params": params}).to_string()
+    };
+    vec![
+        request("1", "connect", json!({"version": "1"})),
+        request("2", "sessions.switch", json!({"sessionId": STREAM_SESSION})),
+    ]
 }
 
 /// Looks at one session, and at the others as a list does.

@@ -41,6 +41,10 @@ pub(super) enum Part {
 pub(super) enum Greeting {
     /// As a native client, with the token that comes by stdin.
     Native,
+    /// As native clients that stream one session.
+    Streaming,
+    /// As clients of that session of four dialects in turn.
+    Mixed,
     /// Not at all: whoever is there sends frames at once.
     Plain,
 }
@@ -55,8 +59,7 @@ impl Part {
                 let token = first_line()?;
                 end_with_stdin()?;
                 let tasks = tokio::task::LocalSet::new();
-                let token = (*greeting == Greeting::Native).then_some(token);
-                tasks.block_on(&runtime, watchers::run(*address, *count, token))
+                tasks.block_on(&runtime, watchers::run(*address, *count, *greeting, &token))
             }
             Self::Repeater { count } => {
                 end_with_stdin()?;

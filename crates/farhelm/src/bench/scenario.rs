@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use super::agents::{ProxyMemory, TokenHop};
 use super::cold_start::ColdStart;
 use super::deltas::Deltas;
+use super::dialects::Dialects;
 use super::fanout::Fanout;
 use super::figures::{Figure, Good};
 use super::idle::Idle;
@@ -45,6 +46,8 @@ pub(crate) enum Scenario {
     /// The same with a database of 1 GB
     #[value(name = "cold_start_1gb")]
     ColdStart1gb,
+    /// A streaming run to 1,000 watchers of four dialects: deliveries a second
+    DialectsMixed,
     /// Words of 8 agents, 50 a second each: what proxy and relay add to their own stdout
     AgentsTokenHop,
     /// Memory of a proxy with 8 silent agents
@@ -70,7 +73,7 @@ pub(super) trait Contest {
 }
 
 impl Scenario {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::SendAccept,
         Self::Senders64,
         Self::LedgerAppend,
@@ -80,6 +83,7 @@ impl Scenario {
         Self::IdleConnection,
         Self::ColdStartNew,
         Self::ColdStart1gb,
+        Self::DialectsMixed,
         Self::AgentsTokenHop,
         Self::AgentsProxyMemory,
         Self::WebchannelSeal,
@@ -105,6 +109,7 @@ impl Scenario {
             Self::IdleConnection => (("idle_connection", "KiB"), (Good::AtMost, 32.0)),
             Self::ColdStartNew => (("cold_start_new", "ms"), (Good::AtMost, 100.0)),
             Self::ColdStart1gb => (("cold_start_1gb", "ms"), (Good::AtMost, 100.0)),
+            Self::DialectsMixed => (("dialects_mixed", "deliveries/s"), (Good::AtLeast, 0.6)),
             Self::AgentsTokenHop | Self::Agents => {
                 (("agents_token_hop", "µs"), (Good::AtMost, 500.0))
             }
@@ -124,6 +129,7 @@ impl Scenario {
             Self::IdleConnection => Box::new(Idle::prepare(lab)),
             Self::ColdStartNew => Box::new(ColdStart::new(lab)),
             Self::ColdStart1gb => Box::new(ColdStart::with_large_database(lab)?),
+            Self::DialectsMixed => Box::new(Dialects::prepare(lab)?),
             Self::AgentsTokenHop | Self::Agents => Box::new(TokenHop::prepare(lab)?),
             Self::AgentsProxyMemory => Box::new(ProxyMemory::prepare(lab)),
             Self::WebchannelSeal => Box::new(Sealing::prepare()?),

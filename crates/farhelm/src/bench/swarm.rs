@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::SocketAddr;
 use std::process::{ChildStdout, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use super::lab::{Lab, Program};
 use super::process::Ready;
@@ -21,6 +22,17 @@ impl Watchers {
     /// Native clients of a relay. Returns when all of them have said hello.
     pub(super) fn of_relay(lab: &Lab, ready: &Ready, count: usize) -> Outcome<Self> {
         Self::start(lab, ready.address()?, count, &ready.token, "native")?.in_place()
+    }
+
+    /// Clients that stream one session: `streaming`, all of them native, or `mixed`. They are
+    /// connected then, but may still be on their way to the session.
+    pub(super) fn of_dialects(
+        lab: &Lab,
+        ready: &Ready,
+        count: usize,
+        greeting: &str,
+    ) -> Outcome<Self> {
+        Self::start(lab, ready.address()?, count, &ready.token, greeting)?.in_place()
     }
 
     /// Sockets that read frames without having greeted.
@@ -65,6 +77,18 @@ impl Watchers {
     /// How many frames all of them have.
     pub(super) fn complete(&self) -> u64 {
         self.complete
+    }
+
+    /// Waits for this long. Whether all of them have more.
+    pub(super) fn wait_briefly(&mut self, time: Duration) -> Outcome<bool> {
+        match self.told.recv_timeout(time) {
+            Ok(told) => {
+                self.complete = self.told.try_iter().last().unwrap_or(told);
+                Ok(true)
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(false),
+            Err(RecvTimeoutError::Disconnected) => Err(Trouble::new("the watchers ended")),
+        }
     }
 
     /// Waits until all of them have more.

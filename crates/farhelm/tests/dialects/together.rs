@@ -76,19 +76,15 @@ impl Guest {
     }
 
     fn people(&self) -> Vec<&str> {
-        let said = self.seen.iter().filter_map(|seen| match seen {
-            Seen::Person(words) => Some(words.as_str()),
-            _ => None,
-        });
-        said.collect()
+        let said = self.seen.iter();
+        said.filter_map(|it| if let Seen::Person(words) = it { Some(&**words) } else { None })
+            .collect()
     }
 
     fn agent(&self) -> Vec<&str> {
-        let said = self.seen.iter().filter_map(|seen| match seen {
-            Seen::Agent(words) => Some(words.as_str()),
-            _ => None,
-        });
-        said.collect()
+        let said = self.seen.iter();
+        said.filter_map(|it| if let Seen::Agent(words) = it { Some(&**words) } else { None })
+            .collect()
     }
 }
 

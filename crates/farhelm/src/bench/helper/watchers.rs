@@ -11,14 +11,13 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::bench::clients;
+use super::Greeting;
+use crate::bench::clients::{self, STREAM_SESSION};
 use crate::bench::trouble::{During as _, Outcome, Trouble};
 use crate::bench::websocket::{self, Frames};
 
 const BUFFER_BYTES: usize = 256 * 1024;
-/// What is counted.
-const COUNTED: &[u8] = b"{\"type\":\"message_event\"";
-/// What says that a client is in.
+/// What says that a native client is in.
 const GREETED: &[u8] = b"{\"type\":\"session_snapshot\"";
 
 /// How far everybody is.
@@ -59,16 +58,23 @@ struct Shared {
     progress: Progress,
 }
 
-pub(super) async fn run(address: SocketAddr, count: usize, token: Option<String>) -> Outcome<()> {
+pub(super) async fn run(
+    address: SocketAddr,
+    count: usize,
+    greeting: Greeting,
+    token: &str,
+) -> Outcome<()> {
     let progress = Progress::new(count);
     let shared = Rc::new(RefCell::new(Shared { buffer: vec![0; BUFFER_BYTES], progress }));
     let mut watchers = vec![];
     for number in 0..count {
         let stream = TcpStream::connect(address).await.during("a watcher cannot connect")?;
         stream.set_nodelay(true)?;
-        let mut watcher = Watcher { stream, frames: Frames::default(), had: 0 };
-        if let Some(token) = &token {
-            watcher.greet(token, number, &shared).await?;
+        let manner = Manner::of(greeting, number);
+        let counted = manner.counted;
+        let mut watcher = Watcher { stream, frames: Frames::default(), had: 0, counted };
+        if greeting != Greeting::Plain {
+            watcher.greet(token, &manner, &shared).await?;
         }
         watchers.push(watcher);
     }
@@ -90,15 +96,67 @@ fn tell(complete: u64) -> Outcome<()> {
     Ok(out.flush()?)
 }
 
+/// How a watcher comes in, and what is counted of what it hears.
+struct Manner {
+    path: String,
+    hello: Vec<String>,
+    /// Whether something tells that it is in.
+    is_greeted: bool,
+    counted: &'static [u8],
+}
+
+impl Manner {
+    fn of(greeting: Greeting, number: usize) -> Self {
+        let native = |features: &[&str], counted| Self {
+            path: clients::CLIENT_PATH.to_owned(),
+            hello: vec![clients::hello(&format!("bench-watcher-{number}"), features, &[])],
+            is_greeted: true,
+            counted,
+        };
+        match (greeting, number % 4) {
+            (Greeting::Native | Greeting::Plain, _) => native(&[], b"{\"type\":\"message_event\""),
+            (Greeting::Streaming, _) | (Greeting::Mixed, 0) => {
+                native(&["deltas"], b"{\"type\":\"message_delta\"")
+            }
+            (Greeting::Mixed, 1) => Self {
+                path: "/ws/blob".to_owned(),
+                hello: clients::blob_hello(),
+                is_greeted: false,
+                counted: b"{\"type\":\"event\",\"event\":\"token\"",
+            },
+            (Greeting::Mixed, 2) => Self {
+                path: format!("/ws/pi?session={STREAM_SESSION}"),
+                hello: vec![],
+                is_greeted: false,
+                counted: b"{\"type\":\"message_update\",\"message\":{\"role\":\"assistant\",\
+                    \"content\":[]},\"assistantMessageEvent\":{\"type\":\"text_delta\"",
+            },
+            (Greeting::Mixed, _) => Self {
+                path: format!("/ws/control?partial=1&session={STREAM_SESSION}"),
+                hello: vec![],
+                is_greeted: false,
+                counted: b"{\"type\":\"stream_event\",\"event\":{\"type\":\"content_block_delta\"",
+            },
+        }
+    }
+}
+
 struct Watcher {
     stream: TcpStream,
     frames: Frames,
     had: u64,
+    /// How the frames begin that are counted.
+    counted: &'static [u8],
 }
 
 impl Watcher {
-    async fn greet(&mut self, token: &str, number: usize, shared: &RefCell<Shared>) -> Outcome<()> {
-        let opening = websocket::handshake(clients::CLIENT_PATH, token);
+    async fn greet(
+        &mut self,
+        token: &str,
+        manner: &Manner,
+        shared: &RefCell<Shared>,
+    ) -> Outcome<()> {
+        let opening = websocket::handshake(&manner.path, token);
         self.stream.write_all(opening.as_bytes()).await?;
         let mut answer = vec![];
         let end = loop {
@@ -112,10 +170,12 @@ impl Watcher {
             }
         };
         let mut hello = vec![];
-        let words = clients::hello(&format!("bench-watcher-{number}"), &[], &[]);
-        websocket::write_text(&words, &mut hello);
+        for words in &manner.hello {
+            websocket::write_text(words, &mut hello);
+        }
         self.stream.write_all(&hello).await?;
-        let mut greeted = false;
+        // Of the others nothing tells; whoever measures finds out.
+        let mut greeted = !manner.is_greeted;
         let mut look = |frame: &[u8]| greeted |= frame.starts_with(GREETED);
         let mut frames = Frames::default();
         frames.feed(&answer[end..], &mut look)?;
@@ -132,10 +192,10 @@ impl Watcher {
         loop {
             self.stream.readable().await?;
             let mut frames = std::mem::take(&mut self.frames);
-            let had = self.had;
+            let (had, counted) = (self.had, self.counted);
             let mut more = 0;
             self.read_into(&shared, |chunk, progress| {
-                frames.feed(chunk, |frame| more += u64::from(frame.starts_with(COUNTED)))?;
+                frames.feed(chunk, |frame| more += u64::from(frame.starts_with(counted)))?;
                 match progress.advance(had, more) {
                     Some(complete) => tell(complete),
                     None => Ok(()),
