@@ -9,6 +9,8 @@
 mod agent;
 #[path = "agents/client.rs"]
 mod client;
+#[path = "dialects/guest.rs"]
+mod guest;
 #[path = "agents/installed.rs"]
 mod installed;
 #[path = "agents/record.rs"]
@@ -24,6 +26,7 @@ mod talk;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
+use crate::client::PATIENCE;
 use agent::Agent;
 use results::Verdict;
 
@@ -77,7 +80,7 @@ macro_rules! real {
                 plain_streaming tool_approved tool_denied always_allow edited_input
                 interrupt_streaming interrupt_prompt interrupt_tool
                 model_switch mode_switch queue steer
-                picture_sent plan file_written long_output
+                picture_sent plan file_written long_output all_dialects
                 resume_after_kill killed_while_streaming transcript_import api_error agent_killed
                 memory_guard
                 killed_at_received killed_at_attempting killed_at_written killed_at_heard

@@ -6,6 +6,8 @@
 mod blob;
 #[path = "dialects/control.rs"]
 mod control;
+#[path = "dialects/guest.rs"]
+mod guest;
 #[path = "dialects/pi.rs"]
 mod pi;
 #[path = "process/support.rs"]
@@ -17,3 +19,5 @@ mod tail;
 mod together;
 #[path = "dialects/webchannel.rs"]
 mod webchannel;
+
+use support::PATIENCE;

@@ -40,7 +40,7 @@ pub(crate) struct Table {
 }
 
 /// The rows, and what each is called for people.
-const ROWS: [(&str, &str); 27] = [
+const ROWS: [(&str, &str); 28] = [
     ("plain_streaming", "words as they come"),
     ("tool_approved", "tool approved"),
     ("tool_denied", "tool denied"),
@@ -57,6 +57,7 @@ const ROWS: [(&str, &str); 27] = [
     ("plan", "its list of things to do"),
     ("file_written", "a written file as a change"),
     ("long_output", "the rest of a long output"),
+    ("all_dialects", "clients of all dialects at once"),
     ("resume_after_kill", "goes on after the proxy was killed"),
     ("killed_while_streaming", "the same in the middle of a run"),
     ("transcript_import", "an earlier conversation is taken up"),

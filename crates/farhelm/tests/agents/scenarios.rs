@@ -8,6 +8,8 @@ mod changes;
 mod content;
 #[path = "scenarios/crashes.rs"]
 mod crashes;
+#[path = "scenarios/dialects.rs"]
+mod dialects;
 #[path = "scenarios/earlier.rs"]
 mod earlier;
 #[path = "scenarios/interrupts.rs"]
@@ -26,6 +28,7 @@ pub(crate) use content::{file_written, long_output, picture_sent, plan};
 pub(crate) use crashes::{
     agent_killed, api_error, killed_while_streaming, memory_guard, resume_after_kill,
 };
+pub(crate) use dialects::all_dialects;
 pub(crate) use earlier::transcript_import;
 pub(crate) use interrupts::{interrupt_prompt, interrupt_streaming, interrupt_tool};
 pub(crate) use steps::{
