@@ -83,18 +83,19 @@ fn node() -> Result<(), String> {
     if answers("node") && answers("npm") { Ok(()) } else { Err(NODE_MISSING.to_owned()) }
 }
 
-/// Fetches what the lock file names, once for each lock file.
+/// Fetches what the lock file names, once for each lock file. `cargo xtask` looks at the same
+/// stamp, which holds the lock file that was followed.
 fn install(web: &Path) -> Result<(), String> {
     let stamp = web.join("node_modules/.farhelm-installed");
-    let hash = hash_of(web, &["package-lock.json"])?;
-    if fs::read_to_string(&stamp).is_ok_and(|kept| kept == hash) {
+    let lock = read(&web.join("package-lock.json"))?;
+    if fs::read(&stamp).is_ok_and(|kept| kept == lock) {
         return Ok(());
     }
     let mut npm = Command::new("npm");
     npm.args(["ci", "--no-audit", "--no-fund", "--loglevel", "error"]);
     let failed = "npm could not fetch what the page is built with (is there a network?)";
     perform(npm.current_dir(web), failed)?;
-    write(&stamp, hash.as_bytes())
+    write(&stamp, &lock)
 }
 
 fn perform(command: &mut Command, failed: &str) -> Result<(), String> {

@@ -18,6 +18,7 @@ usage: cargo xtask <command>
   test [--all]                everything: format, lints, tests, documentation, tidy, real agents
                               (--all: every agent, not only the everyday ones)
   dev [URL]                   the page with hot reload, in front of a relay that runs
+  page                        the page alone: format, types, tests, journeys in a browser
   codegen                     write the page's types from the frames of crates/wire
   tidy                        the rules of the house alone
   sim --seeds N [--from S]    the simulation, over N seeds from S on (default 0)
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         ["test", "--all"] => test::run(agents::Wanted::All),
         ["dev"] => from_outcome(page::dev(None)),
         ["dev", relay] => from_outcome(page::dev(Some(relay))),
+        ["page"] => from_outcome(page::run()),
         ["codegen"] => from_outcome(page::codegen()),
         ["tidy"] => tidy::run(),
         ["sim", options @ ..] => from_outcome(proof::simulate(options)),

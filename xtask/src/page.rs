@@ -33,6 +33,13 @@ pub(crate) fn codegen() -> Result<bool, String> {
     shell::succeeds(test)
 }
 
+/// `cargo xtask page`: everything that has to hold of the page alone.
+pub(crate) fn run() -> Result<bool, String> {
+    let (checked, _) = check()?;
+    let (walked, _) = journeys()??;
+    Ok(checked && walked)
+}
+
 /// Format, types and tests of the page.
 pub(crate) fn check() -> Result<(bool, Tally), String> {
     installed()?;
@@ -85,12 +92,12 @@ fn node(words: &[&str]) -> Command {
     command
 }
 
-/// What the lock file names is there.
+/// What the lock file names is there. The stamp is also that of the server's build script.
 fn installed() -> Result<(), String> {
     let web = shell::root().join("web");
     let lock = std::fs::read_to_string(web.join("package-lock.json"))
         .map_err(|error| format!("web/package-lock.json cannot be read: {error}"))?;
-    let stamp = web.join("node_modules/.farhelm-checked");
+    let stamp = web.join("node_modules/.farhelm-installed");
     if std::fs::read_to_string(&stamp).is_ok_and(|kept| kept == lock) {
         return Ok(());
     }

@@ -118,8 +118,8 @@ export function isRunning(card: Card): boolean {
 const ORDER: Standing[] = ["waiting", "failed", "running", "quiet", "archived"];
 
 /** The cards in the order of a list: by standing, then the newest first. */
-export function inOrder(world: World): Card[] {
-  const cards = Object.values(world.cards).filter((card) => !card.closed);
+export function inOrder(all: World["cards"]): Card[] {
+  const cards = Object.values(all).filter((card) => !card.closed);
   const newest = (a: Card, b: Card) => (b.touched_at ?? "").localeCompare(a.touched_at ?? "");
   return cards.sort(
     (a, b) => ORDER.indexOf(standing(a)) - ORDER.indexOf(standing(b)) || newest(a, b),
@@ -127,7 +127,7 @@ export function inOrder(world: World): Card[] {
 }
 
 /** Every question that waits, the oldest first. */
-export function waiting(world: World): Card["prompts"] {
-  const all = Object.values(world.cards).flatMap((card) => (card.closed ? [] : card.prompts));
+export function waiting(cards: World["cards"]): Card["prompts"] {
+  const all = Object.values(cards).flatMap((card) => (card.closed ? [] : card.prompts));
   return all.sort((a, b) => (a.asked_at ?? "").localeCompare(b.asked_at ?? ""));
 }

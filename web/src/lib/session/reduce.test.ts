@@ -204,7 +204,7 @@ describe("a story", () => {
       answered_by: "ada",
     });
     const start = after(snapshot(session({ last_sequence: 3 })), history(0, 2, [asked], true));
-    expect(waiting(start)).toEqual([]);
+    expect(waiting(start.cards)).toEqual([]);
     const end = reduce(start, history(2, 3, [answer]), circumstance);
     expect(story(end).items).toMatchObject([{ kind: "answer", effect: "allowed", by: "ada" }]);
   });
@@ -311,7 +311,7 @@ describe("the list", () => {
       of("failed", "run_ended", { run_id: "r", outcome: "failed" }),
       of("waiting", "permission_prompt", { prompt_id: "p", prompt_text: "?", choices: [] }),
     );
-    const order = inOrder(world).map((card) => card.session.session_id);
+    const order = inOrder(world.cards).map((card) => card.session.session_id);
     expect(order).toEqual(["waiting", "failed", "running", "quiet"]);
   });
 
@@ -319,9 +319,9 @@ describe("the list", () => {
     const ack = { type: "connection_ack", open_prompts: [] } as unknown as RelayFrame;
     const asked = event(2, "permission_prompt", { prompt_id: "p", prompt_text: "?", choices: [] });
     const world = after(snapshot(session(), session({ session_id: "sess_2" })), asked);
-    expect(waiting(world)).toHaveLength(1);
+    expect(waiting(world.cards)).toHaveLength(1);
     const later = reduceAll(world, [ack, snapshot(session({ last_sequence: 3 }))], circumstance);
-    expect(waiting(later)).toEqual([]);
+    expect(waiting(later.cards)).toEqual([]);
     expect(Object.keys(later.cards)).toEqual([SESSION]);
   });
 });

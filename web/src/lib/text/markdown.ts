@@ -70,6 +70,8 @@ function block(token: Token, index: number): Block[] {
     const language = /^[\w+#.-]{1,30}/.exec(lang ?? "")?.[0] ?? "";
     return [{ kind: "code", key: `c${index}`, code: text, language: language.toLowerCase() }];
   }
+  if (token.type === "html")
+    return [{ kind: "html", key: `h${index}`, html: `<p>${escape(token.raw.trim())}</p>` }];
   return [{ kind: "html", key: `h${index}`, html: render(token) }];
 }
 

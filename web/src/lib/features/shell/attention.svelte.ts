@@ -11,8 +11,8 @@ import { settings } from "../settings/settings.svelte";
 const told = new Set<string>();
 let isFirst = true;
 
-export function attend(world: World): void {
-  const all = waiting(world);
+export function attend(cards: World["cards"], isTold: boolean): void {
+  const all = waiting(cards);
   document.title = all.length > 0 ? `(${all.length}) ${t.name}` : t.name;
   const badge = navigator as Navigator & { setAppBadge?: (n: number) => Promise<void> };
   void badge.setAppBadge?.(all.length).catch(() => undefined);
@@ -20,14 +20,14 @@ export function attend(world: World): void {
   for (const prompt of all) told.add(prompt.prompt_id);
   // What waited before the page was opened is on screen, not news.
   if (isFirst) {
-    isFirst = !world.told;
+    isFirst = !isTold;
     return;
   }
   if (fresh.length === 0) return;
   if (settings.sound) chime();
   if (!settings.notify || document.visibilityState === "visible") return;
   for (const prompt of fresh.slice(0, 3)) {
-    const card = world.cards[prompt.session_id];
+    const card = cards[prompt.session_id];
     if (!card) continue;
     const title = t.notifyTexts.prompt(`${agentName(card)} · ${titleOf(card)}`);
     const body = oneLine(commandOf(prompt.input) ?? prompt.prompt_text, 140);
