@@ -17,6 +17,7 @@ const STORIES_OPEN_MAX = 8;
 const KEEP_EVERY_MS = 2_000;
 /** Frames are shown together, at most once per picture; where no picture is drawn, after this. */
 const HIDDEN_FLUSH_MS = 100;
+const QUIET_CODES: ReadonlySet<string> = new Set(["resume_cursor_invalid", "session_unknown"]);
 const CLIENT_ID_KEY = "farhelm.client_id";
 
 export type Entry = "checking" | "needed" | "inside";
@@ -319,7 +320,8 @@ export class App {
       this.skew_ms = Date.parse(frame.server_ts) - Date.now();
     }
     if (frame.type === "connection_error" && !frame.client_message_id && !frame.request_id) {
-      if (frame.code !== "resume_cursor_invalid") this.complain(frame.message);
+      // The view itself says that a session is not there.
+      if (!QUIET_CODES.has(frame.code)) this.complain(frame.message);
     }
     this.waiting.push(frame);
     if (this.scheduled) return;
