@@ -19,6 +19,7 @@ usage: cargo xtask <command>
                               (--all: every agent, not only the everyday ones)
   dev [URL]                   the page with hot reload, in front of a relay that runs
   page                        the page alone: format, types, tests, journeys in a browser
+  bench-web                   what a streamed word and a first view cost in a browser
   codegen                     write the page's types from the frames of crates/wire
   tidy                        the rules of the house alone
   sim --seeds N [--from S]    the simulation, over N seeds from S on (default 0)
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         ["dev"] => from_outcome(page::dev(None)),
         ["dev", relay] => from_outcome(page::dev(Some(relay))),
         ["page"] => from_outcome(page::run()),
+        ["bench-web"] => from_outcome(page::bench()),
         ["codegen"] => from_outcome(page::codegen()),
         ["tidy"] => tidy::run(),
         ["sim", options @ ..] => from_outcome(proof::simulate(options)),

@@ -51,8 +51,25 @@ pub(crate) fn check() -> Result<(bool, Tally), String> {
     Ok((well && passes, tally))
 }
 
+/// `cargo xtask bench-web`: what a streamed word and a first view cost, in a real browser.
+pub(crate) fn bench() -> Result<bool, String> {
+    let (well, _) = in_browser(Walk::Bench)??;
+    Ok(well)
+}
+
 /// The real binary in a real browser. `Err` says why it cannot be tried here.
 pub(crate) fn journeys() -> Result<Result<(bool, Tally), String>, String> {
+    in_browser(Walk::Journeys)
+}
+
+/// What is done in the browser.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Walk {
+    Journeys,
+    Bench,
+}
+
+fn in_browser(walk: Walk) -> Result<Result<(bool, Tally), String>, String> {
     installed()?;
     let Some(browser) = browser().or_else(fetch_browser) else {
         return Ok(Err("the page's journeys: no Chromium was found and none could be installed; \
@@ -66,11 +83,14 @@ pub(crate) fn journeys() -> Result<Result<(bool, Tally), String>, String> {
     }
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| shell::root().join("target"));
-    let places = [
+    let mut places = vec![
         ("FARHELM_BINARY", target.join("debug/farhelm")),
         ("FARHELM_SHOTS", target.join("page-shots")),
         ("FARHELM_CHROMIUM", browser),
     ];
+    if walk == Walk::Bench {
+        places.push(("FARHELM_BENCH", PathBuf::from("1")));
+    }
     run_tests(&places).map(Ok)
 }
 

@@ -53,6 +53,8 @@ async fn its_files_come_compressed_as_the_browser_takes_them_and_are_kept_for_ev
     assert_eq!(small.header("content-encoding"), Some("br"));
     assert_eq!(older.header("content-encoding"), Some("gzip"));
     assert!(small.body.len() < older.body.len() && older.body.len() < plain.body.len() / 2);
+    // Before the first picture, so that a phone on a slow line sees one soon.
+    assert!(small.body.len() < 180 * 1024, "{} bytes", small.body.len());
     assert_eq!(small.header("vary"), Some("accept-encoding, origin"));
 }
 
