@@ -132,9 +132,10 @@ export class Windows {
     relay: Relay,
     viewport = DESK,
     options: { colorScheme?: "light" | "dark"; hasTouch?: boolean } = {},
+    role = "owner",
   ): Promise<{ page: Page; context: BrowserContext }> {
     const device = await this.device(viewport, options);
-    const { link } = await relay.pairingCode();
+    const { link } = await relay.pairingCode(role);
     await device.page.goto(link);
     await device.page.getByRole("heading", { name: "Sessions" }).waitFor();
     return device;

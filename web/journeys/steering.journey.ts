@@ -1,6 +1,7 @@
 // What a person does all day: send, read, decide, queue, stop, start.
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { Machine } from "./machine";
 import { DESK, openSession, PHONE, Relay, say, shot, Windows, words } from "./stage";
 
 // An agent whose program is not there, beside the demo agent.
@@ -279,6 +280,72 @@ describe("a new session", () => {
     await page.getByRole("radio", { name: /demo/i }).check();
     await page.getByRole("button", { name: "Start session" }).click();
     await page.getByText("Say something to begin.").waitFor();
+    await page.close();
+  });
+});
+
+describe("somebody who may only watch", () => {
+  it("sees the question and the words, and is offered nothing to press", async () => {
+    const owner = await windows.paired(relay);
+    const viewer = await windows.paired(relay, PHONE, {}, "viewer");
+    await openSession(owner.page, /demo/i);
+    await viewer.page.getByRole("link", { name: /demo/i }).first().click();
+    await say(owner.page, "ask: open the gate");
+    await viewer.page.getByText("open the gate").first().waitFor();
+    await viewer.page.getByText("You may watch this session, not steer it.").waitFor();
+    expect(await viewer.page.getByRole("button", { name: /^(Yes|No|Always|Stop)/ }).count()).toBe(
+      0,
+    );
+    await owner.page.getByRole("button", { name: /^No/ }).click();
+    await words(viewer.page, "denied: open the gate").waitFor();
+    for (const { page } of [owner, viewer]) await page.close();
+  });
+});
+
+describe("an agent of another machine", () => {
+  it("offers its commands after a slash, its models, and nested steps", async () => {
+    const machine = new Machine(relay, "cellar");
+    const session_id = "sess_cellar";
+    const described = {
+      session_id,
+      agent_type: "claude",
+      window_title: "Cellar",
+      status: "healthy",
+    };
+    await machine.connect([described]);
+    machine.say({
+      type: "agent_config",
+      session_id,
+      model_id: "opus",
+      available_models: ["opus", "haiku"],
+      commands: [{ name: "compact", description: "Make room" }, { name: "review" }],
+      capabilities: { interrupt: true, set_model: true },
+    });
+    const call = { session_id, tool: "Task", kind: "other", title: "Look around" };
+    machine.say({ type: "tool_call", ...call, tool_call_id: "t1", status: "running" });
+    const step = { session_id, tool: "Grep", kind: "search", title: "needle", status: "completed" };
+    machine.say({ type: "tool_call", ...step, tool_call_id: "t2", parent_tool_call_id: "t1" });
+    const { page } = await windows.paired(relay);
+    await openSession(page, /Cellar/);
+    await page.getByRole("button", { name: /Look around.*1 step/ }).click();
+    await page.getByRole("button", { name: /needle/ }).waitFor();
+    await box(page).fill("/co");
+    await page.getByRole("option", { name: /compact/ }).waitFor();
+    await page.keyboard.press("Tab");
+    expect(await box(page).inputValue()).toBe("/compact ");
+    await page.getByRole("combobox", { name: "Model" }).selectOption("haiku");
+    const asked = await machine.hears((frame) => frame.type === "agent_set_model");
+    expect(asked.model_id).toBe("haiku");
+    const { request_id } = asked;
+    const error = { code: "model_not_available", message: "No haiku here" };
+    const result = { command: "agent_set_model", result: "failed", error };
+    machine.say({ type: "agent_control_result", session_id, request_id, ...result });
+    await page.getByText("No haiku here").waitFor();
+    // What is shown is what the agent has, not what was wished.
+    await expect
+      .poll(() => page.getByRole("combobox", { name: "Model" }).inputValue())
+      .toBe("opus");
+    machine.close();
     await page.close();
   });
 });

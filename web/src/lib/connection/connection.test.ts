@@ -4,7 +4,7 @@ import type { RelayFrame } from "../wire/generated";
 import { LONGEST_WAIT_MS, waitMs } from "./backoff";
 import { Connection, type Link, type Refused, type Socket } from "./connection";
 import { Outbox, type Outgoing } from "./outbox";
-import { Shelf } from "./shelf";
+import { Shelf, STORIES_KEPT_MAX } from "./shelf";
 
 type Said = Record<string, unknown> & { type: string };
 
@@ -327,7 +327,11 @@ describe("the shelf", () => {
     const story = { ...emptyStory(), cursor: 7, complete: true, drafts: [draft] };
     await shelf.keepStory("sess_1", story, 1);
     expect(await shelf.story("sess_1")).toEqual({ ...story, complete: false, drafts: [] });
-    await shelf.clear();
+    for (let at = 2; at <= STORIES_KEPT_MAX + 1; at += 1)
+      await shelf.keepStory(`sess_${at}`, story, at);
     expect(await shelf.story("sess_1")).toBeNull();
+    expect(await shelf.story("sess_2")).not.toBeNull();
+    await shelf.clear();
+    expect(await shelf.story("sess_2")).toBeNull();
   });
 });

@@ -24,7 +24,7 @@ export type KeptStory = Story & { session_id: string; kept_at: number };
 interface Schema extends DBSchema {
   outbox: { key: string; value: Unsent };
   cards: { key: string; value: Card };
-  stories: { key: string; value: KeptStory };
+  stories: { key: string; value: KeptStory; indexes: { kept_at: number } };
   drafts: { key: string; value: string };
 }
 
@@ -41,7 +41,8 @@ export class Shelf {
       upgrade(database) {
         database.createObjectStore("outbox", { keyPath: "id" });
         database.createObjectStore("cards");
-        database.createObjectStore("stories", { keyPath: "session_id" });
+        const stories = database.createObjectStore("stories", { keyPath: "session_id" });
+        stories.createIndex("kept_at", "kept_at");
         database.createObjectStore("drafts");
       },
     }).catch(() => null);
@@ -86,9 +87,10 @@ export class Shelf {
     if (story.items.length > STORY_ITEMS_MAX) return;
     await this.attempt(async (database) => {
       await database.put("stories", { ...story, session_id, kept_at: now_ms });
-      const all = await database.getAll("stories");
-      const old = all.sort((a, b) => b.kept_at - a.kept_at).slice(STORIES_KEPT_MAX);
-      for (const story of old) await database.delete("stories", story.session_id);
+      // By the index: the names alone, the oldest first.
+      const names = await database.getAllKeysFromIndex("stories", "kept_at");
+      const old = names.slice(0, Math.max(0, names.length - STORIES_KEPT_MAX));
+      for (const name of old) await database.delete("stories", name);
     });
   }
 

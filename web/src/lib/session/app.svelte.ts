@@ -13,8 +13,11 @@ import { EMPTY_WORLD, emptyStory, type World } from "./state";
 
 /** Stories in memory; the longest unseen one is let go and read from the shelf again. */
 const STORIES_OPEN_MAX = 8;
-/** The shelf is written at most this often. */
+/** The list is kept at most this often, a story (which may be long) less often and when one leaves. */
 const KEEP_EVERY_MS = 2_000;
+const KEEP_STORY_EVERY_MS = 20_000;
+/** A relay that does not say by then who we are is treated as one that cannot be reached. */
+const ME_WITHIN_MS = 1_500;
 /** Frames are shown together, at most once per picture; where no picture is drawn, after this. */
 const HIDDEN_FLUSH_MS = 100;
 const QUIET_CODES: ReadonlySet<string> = new Set(["resume_cursor_invalid", "session_unknown"]);
@@ -50,6 +53,7 @@ export class App {
   private scheduled = false;
   private keeping: ReturnType<typeof setTimeout> | undefined;
   private seen: string[] = [];
+  private story_kept_ms = 0;
 
   constructor() {
     this.connection = new Connection(
@@ -89,19 +93,24 @@ export class App {
     const cards = await this.shelf.cards();
     if (!this.world.told) this.world = { ...this.world, cards: { ...cards, ...this.world.cards } };
     await this.outbox.open();
+    const late = setTimeout(() => this.enter(), ME_WITHIN_MS);
     try {
       this.me = await api.me();
-      this.enter();
+      if (this.entry !== "inside") this.enter();
     } catch (error) {
-      if (error instanceof Failed && error.status === 401) this.entry = "needed";
-      else this.enter();
+      if (error instanceof Failed && error.status === 401) {
+        this.connection.stop();
+        this.entry = "needed";
+      } else if (this.entry !== "inside") this.enter();
+    } finally {
+      clearTimeout(late);
     }
     addEventListener("online", () => this.connection.nudge());
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "visible") this.connection.nudge();
-      else void this.keep();
+      else void this.keep("now");
     });
-    addEventListener("pagehide", () => void this.keep());
+    addEventListener("pagehide", () => void this.keep("now"));
   }
 
   /** The device has a credential (or nobody can say that it has none). */
@@ -130,7 +139,7 @@ export class App {
   /** Looks at a session: everything of it is told from now on. */
   async open(session: string | null): Promise<void> {
     if (this.current === session) return;
-    if (this.current) void this.keep();
+    if (this.current) void this.keep("now");
     this.current = session;
     this.followed = new Set(session ? [session] : []);
     if (!session) return this.watch();
@@ -339,7 +348,7 @@ export class App {
     const circumstance = { followed: this.followed, now_ms: Date.now() };
     this.world = reduceAll(this.world, frames, circumstance);
     this.heal(frames);
-    this.keeping ??= setTimeout(() => void this.keep(), KEEP_EVERY_MS);
+    this.keeping ??= setTimeout(() => void this.keep("soon"), KEEP_EVERY_MS);
   }
 
   /** A history that begins after what is known leaves a gap: it is asked for from there. */
@@ -358,14 +367,17 @@ export class App {
     this.world = { ...this.world, stories };
   }
 
-  private async keep(): Promise<void> {
+  private async keep(story_when: "now" | "soon"): Promise<void> {
     clearTimeout(this.keeping);
     this.keeping = undefined;
     const { cards, stories, told } = this.world;
     if (told) await this.shelf.keepCards($state.snapshot(cards) as typeof cards);
     const story = this.current ? stories[this.current] : undefined;
-    if (this.current && story && story.cursor > 0) {
-      await this.shelf.keepStory(this.current, story, Date.now());
+    const now_ms = Date.now();
+    const isDue = story_when === "now" || now_ms - this.story_kept_ms > KEEP_STORY_EVERY_MS;
+    if (this.current && story && story.cursor > 0 && isDue) {
+      this.story_kept_ms = now_ms;
+      await this.shelf.keepStory(this.current, story, now_ms);
     }
   }
 }
