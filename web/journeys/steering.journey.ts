@@ -220,6 +220,7 @@ describe("a run", () => {
     }
     const queue = page.getByRole("region", { name: "2 messages wait" });
     await queue.getByText("say: second").waitFor();
+    await shot(page, "desk-light-7-queue");
     await queue.getByRole("button", { name: "Move up" }).click();
     await expect.poll(() => queue.locator("li").first().innerText()).toContain("say: second");
     await queue.getByRole("button", { name: "Edit" }).first().click();

@@ -7,6 +7,7 @@ import { api, Failed, type Me } from "../connection/http";
 import { Outbox, type Outgoing } from "../connection/outbox";
 import { Shelf } from "../connection/shelf";
 import type { Attachment, ModeWord, PermissionResponse, RelayFrame } from "../wire/generated";
+import { t } from "../text/en";
 import { Launches } from "./launches.svelte";
 import { reduceAll } from "./reduce";
 import { EMPTY_WORLD, emptyStory, type World } from "./state";
@@ -156,7 +157,7 @@ export class App {
     const created_at = new Date().toISOString();
     const unsent = { id, session_id: session, text, attachments, mode, created_at };
     void this.outbox.send(unsent).then((taken) => {
-      if (!taken) this.complain("Too many messages wait here already. Connect first.");
+      if (!taken) this.complain(t.trouble.tooManyUnsent);
     });
   }
 
@@ -188,7 +189,7 @@ export class App {
       await this.connection.ask("permission_response", response);
     } catch (error) {
       if (error instanceof Refused && error.code === "prompt_not_found") {
-        this.complain("Somebody else was quicker: this question is settled.");
+        this.complain(t.trouble.settledElsewhere);
       } else this.complainOf(error);
     } finally {
       const rest = new Set(this.answering);
@@ -263,7 +264,7 @@ export class App {
   }
 
   private command(say: () => boolean): void {
-    if (!say()) this.complain("There is no connection. Try again when it is back.");
+    if (!say()) this.complain(t.trouble.offline);
   }
 
   private async attempt(work: Promise<unknown>): Promise<boolean> {
@@ -290,7 +291,7 @@ export class App {
     this.link = link;
     if (link.state !== "refused") return;
     this.entry = "needed";
-    this.entryWords = "This device was signed out. Pair it again to go on.";
+    this.entryWords = t.trouble.signedOut;
     void this.probe();
   }
 

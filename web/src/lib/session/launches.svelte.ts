@@ -2,6 +2,7 @@
 //
 // Not here: what can be started where (the catalogue in the world).
 import type { Connection } from "../connection/connection";
+import { t } from "../text/en";
 import type { LaunchSession, RelayFrame, ResumeSession } from "../wire/generated";
 
 export type Wish =
@@ -33,7 +34,7 @@ export class Launches {
       wish.what === "launch"
         ? this.connection.say("launch_session", { ...wish.body, request_id: id })
         : this.connection.say("resume_session", { ...wish.body, request_id: id });
-    if (!said) this.fail(id, "offline", "There is no connection to the relay.");
+    if (!said) this.fail(id, "offline", t.trouble.noRelay);
     return id;
   }
 

@@ -338,6 +338,34 @@ export const en = {
     role: "You are",
   },
 
+  trouble: {
+    tooManyUnsent: "Too many messages wait here already. Connect first.",
+    settledElsewhere: "Somebody else was quicker: this question is settled.",
+    offline: "There is no connection. Try again when it is back.",
+    signedOut: "This device was signed out. Pair it again to go on.",
+    noRelay: "There is no connection to the relay.",
+  },
+
+  diagnostics: {
+    connection: "Connection",
+    latency: "Latency",
+    heard: "Last word from the relay",
+    never: "never",
+    sockets: "Sockets opened",
+    dropped: "Connections lost",
+    resumed: "Resumed",
+    frames: "Frames received",
+    unsent: "Messages that wait here",
+    sessions: "Sessions",
+    cursor: "Position in the open session",
+    none: "none",
+    skew: "Clock difference",
+    page: "Page",
+    relay: "Relay",
+    browser: "Browser",
+    unknown: "unknown",
+  },
+
   notifyTexts: {
     prompt: (agent: string) => `${agent} asks`,
   },
