@@ -4,6 +4,7 @@
 //! agents there are (`agents/`).
 
 mod agents;
+mod page;
 mod proof;
 mod shell;
 mod test;
@@ -16,6 +17,10 @@ usage: cargo xtask <command>
 
   test [--all]                everything: format, lints, tests, documentation, tidy, real agents
                               (--all: every agent, not only the everyday ones)
+  dev [URL]                   the page with hot reload, in front of a relay that runs
+  page                        the page alone: format, types, tests, journeys in a browser
+  bench-web                   what a streamed word and a first view cost in a browser
+  codegen                     write the page's types from the frames of crates/wire
   tidy                        the rules of the house alone
   sim --seeds N [--from S]    the simulation, over N seeds from S on (default 0)
   kill --times N              the process test: kill relay and proxy N times
@@ -31,6 +36,11 @@ fn main() -> ExitCode {
     match words.as_slice() {
         ["test"] => test::run(agents::Wanted::Everyday),
         ["test", "--all"] => test::run(agents::Wanted::All),
+        ["dev"] => from_outcome(page::dev(None)),
+        ["dev", relay] => from_outcome(page::dev(Some(relay))),
+        ["page"] => from_outcome(page::run()),
+        ["bench-web"] => from_outcome(page::bench()),
+        ["codegen"] => from_outcome(page::codegen()),
         ["tidy"] => tidy::run(),
         ["sim", options @ ..] => from_outcome(proof::simulate(options)),
         ["kill", options @ ..] => from_outcome(proof::kill(options)),

@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use crate::agents::Wanted;
-use crate::{agents, shell, tidy};
+use crate::{agents, page, shell, tidy};
 use tally::Tally;
 
 /// One thing that has to hold.
@@ -29,6 +29,10 @@ enum Action {
     Runner(Command),
     /// The rules of the house, in this process.
     Tidy,
+    /// Format, types and tests of the page.
+    Page,
+    /// The page in a real browser.
+    Journeys,
     /// The scenarios of the real agents.
     Agents(Wanted<'static>),
 }
@@ -66,7 +70,7 @@ pub(crate) fn run(agents: Wanted<'static>) -> ExitCode {
     if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// In order of how soon they tell. Later steps (the page) join this list.
+/// In order of how soon they tell.
 fn steps(agents: Wanted<'static>) -> Vec<Step> {
     vec![
         Step {
@@ -103,6 +107,12 @@ fn steps(agents: Wanted<'static>) -> Vec<Step> {
         },
         Step { name: "documentation", needs: vec![], action: Action::Program(documentation()) },
         Step { name: "tidy", needs: vec![], action: Action::Tidy },
+        Step { name: "page", needs: vec![node()], action: Action::Page },
+        Step {
+            name: "page in a browser",
+            needs: vec![node(), c_compiler()],
+            action: Action::Journeys,
+        },
         Step { name: "real agents", needs: vec![c_compiler()], action: Action::Agents(agents) },
     ]
 }
@@ -121,6 +131,14 @@ fn perform(step: Step, skipped: &mut Vec<String>) -> Tally {
             shell::watch(command).map(|(well, lines)| (well, tally::count(&lines)))
         }
         Action::Tidy => Ok((tidy::report(), Tally::default())),
+        Action::Page => page::check(),
+        Action::Journeys => page::journeys().map(|tried| match tried {
+            Ok(outcome) => outcome,
+            Err(sentence) => {
+                skipped.push(sentence);
+                (true, Tally::default())
+            }
+        }),
         Action::Agents(wanted) => play_agents(wanted, skipped),
     };
     match outcome {
@@ -170,6 +188,12 @@ fn c_compiler() -> Need {
     let mut probe = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     probe.arg("--version");
     Need { probe, missing: "a C compiler is missing (SQLite is built in): run `apt install gcc`" }
+}
+
+fn node() -> Need {
+    let mut probe = Command::new("npm");
+    probe.arg("--version");
+    Need { probe, missing: "Node 20.19 or newer and npm are missing: the page is built with them" }
 }
 
 fn cargo(arguments: &[&str]) -> Command {

@@ -7,7 +7,8 @@
 
 mod export;
 mod health;
-mod page;
+mod me;
+pub(crate) mod page;
 mod pair;
 mod problem;
 mod sessions;
@@ -18,9 +19,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn_with_state;
-use axum::response::IntoResponse as _;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{any, delete, get, patch, post};
 use serde::de::DeserializeOwned;
 
@@ -39,7 +40,6 @@ pub(crate) fn router(house: House) -> Router {
     let session = patch(sessions::change).delete(sessions::erase);
     let upload = post(uploads::put).layer(DefaultBodyLimit::disable());
     Router::new()
-        .route("/", get(page::page))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .route("/metrics", get(metrics::metrics))
@@ -50,6 +50,7 @@ pub(crate) fn router(house: House) -> Router {
         .route("/ws/pi", any(socket::pi))
         .route("/ws/control", any(socket::control))
         .route("/ws/webchannel", any(socket::webchannel))
+        .route("/v1/me", get(me::show).post(me::enter).delete(me::leave))
         .route("/v1/pair", post(pair::redeem))
         .route("/v1/pair/codes", post(pair::offer))
         .route("/v1/tokens", get(tokens::list).post(tokens::create))
@@ -79,8 +80,14 @@ async fn json<T: DeserializeOwned>(request: Request) -> Result<T, Problem> {
         .map_err(|error| Problem::invalid(format!("The body is not what this expects: {error}")))
 }
 
-async fn nowhere() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "not_found", "There is nothing at this address")
+/// What no other path took: the page and its files, or nothing.
+async fn nowhere(request: Request) -> Result<Response, Problem> {
+    let reads = [Method::GET, Method::HEAD].contains(request.method());
+    let file = reads.then(|| page::file(request.uri(), request.headers())).flatten();
+    file.ok_or_else(|| {
+        let words = "There is nothing at this address";
+        Problem::new(StatusCode::NOT_FOUND, "not_found", words)
+    })
 }
 
 async fn not_that_way() -> Problem {
@@ -89,6 +96,6 @@ async fn not_that_way() -> Problem {
 }
 
 /// A JSON answer.
-fn told(status: StatusCode, body: &serde_json::Value) -> axum::response::Response {
+fn told(status: StatusCode, body: &serde_json::Value) -> Response {
     (status, axum::Json(body)).into_response()
 }

@@ -16,12 +16,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 pub use origin::{NotAnOrigin, Origin};
+use visitor::COOKIE_CLEARED;
 pub use visitor::TOKEN_COOKIE;
 
 pub(crate) use origin::{Page, Unwelcome, Welcome};
 pub(crate) use visitor::{Accepted, Visitor, parameter};
 
-use crate::api::Problem;
+use crate::api::{Problem, page};
 use crate::clock;
 use crate::house::House;
 
@@ -31,10 +32,15 @@ const PREFLIGHT_REMEMBERED_S: &str = "600";
 const WEBCHANNEL_PATHS: [&str; 2] = ["/ws", "/ws/webchannel"];
 const METHODS: &str = "GET, POST, PATCH, DELETE";
 const REQUEST_HEADERS: &str = "authorization, content-type";
-/// The page may load and reach only what the relay serves; its sockets are the relay's own.
-const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; connect-src 'self' ws: wss:; \
-    img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; object-src 'none'; \
-    base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+/// Where a device gets its credential: one that it has already, and that is wrong, is no reason
+/// to refuse it.
+const PAIR_PATH: &str = "/v1/pair";
+/// The page may load and reach only what the relay serves. Nothing inline, no evaluation: agents
+/// write what it shows.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; manifest-src 'self'; \
+    worker-src 'self'; media-src 'self' data:; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'";
 
 /// Checks who knocks, lets them in, and closes the envelope of the answer.
 pub(crate) async fn door(State(house): State<House>, mut request: Request, next: Next) -> Response {
@@ -48,7 +54,7 @@ pub(crate) async fn door(State(house): State<House>, mut request: Request, next:
                 preflight()
             } else {
                 match admit(&house, &request, &seen) {
-                    Err(problem) => problem.into_response(),
+                    Err(problem) => refused(problem, &request),
                     Ok(visitor) => {
                         request.extensions_mut().insert(visitor);
                         next.run(request).await
@@ -86,7 +92,9 @@ fn look(house: &House, request: &Request) -> Result<Seen, Problem> {
 }
 
 fn admit(house: &House, request: &Request, seen: &Seen) -> Result<Visitor, Problem> {
-    let shown = visitor::secret(request.headers(), request.uri().query());
+    let cookie_counts = request.uri().path() != PAIR_PATH;
+    let kept = || visitor::cookie(request.headers()).map(str::to_owned).filter(|_| cookie_counts);
+    let shown = shown_secret(request).or_else(kept);
     let check = |secret: String| {
         let principal = house.auth.check(&secret, clock::now());
         principal.ok_or_else(Problem::credential_wrong)
@@ -98,6 +106,33 @@ fn admit(house: &House, request: &Request, seen: &Seen) -> Result<Visitor, Probl
         return Err(Problem::webchannel_only());
     }
     Ok(Visitor { principal, address: seen.address, secure: seen.secure })
+}
+
+/// The secret that a request shows deliberately, not the cookie that a browser adds by itself.
+pub(crate) fn shown_secret(request: &Request) -> Option<String> {
+    visitor::shown(request.headers(), request.uri().query())
+}
+
+/// A person whose browser kept a wrong credential gets the page, which asks for a new one; its
+/// scripts get words.
+fn refused(problem: Problem, request: &Request) -> Response {
+    let mut response = problem.into_response();
+    let by_cookie = shown_secret(request).is_none() && request.method() == Method::GET;
+    let page = page::file(request.uri(), request.headers()).filter(|_| by_cookie);
+    if let Some(page) = page {
+        let forget = response.headers_mut().remove(header::SET_COOKIE);
+        response = (StatusCode::UNAUTHORIZED, page).into_response();
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(forget) = forget {
+            response.headers_mut().insert(header::SET_COOKIE, forget);
+        }
+    }
+    response
+}
+
+/// Makes a browser forget its token.
+pub(crate) fn cookie_cleared() -> HeaderValue {
+    HeaderValue::from_static(COOKIE_CLEARED)
 }
 
 /// A browser asks before it lets a page elsewhere make a request.

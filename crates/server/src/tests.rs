@@ -7,6 +7,7 @@ mod client;
 mod credentials;
 mod http;
 mod listening;
+mod page;
 mod pairing;
 mod rules;
 mod small_relay;

@@ -10,6 +10,8 @@ pub mod proxy_connection;
 pub mod proxy_frames;
 mod refusals;
 pub mod shapes;
+#[cfg(test)]
+mod typescript;
 
 pub use client_connection::{
     Answer, Asked, ClientConnection, Denied, Limits, Listing, Output, PageOf, Purpose, Question,

@@ -1,8 +1,8 @@
 //! How many tests ran and how they ended, read from what test runners print.
 //!
-//! Two summaries are known: the built-in runner's `test result: ok. 3 passed; 0 failed; …`, one
-//! for each program, and nextest's `Summary [ 0.1s] 4 tests run: 3 passed, 1 failed, …`, one for
-//! all. Lines of tests themselves that merely look alike begin differently.
+//! Three summaries are known: the built-in runner's `test result: ok. 3 passed; 0 failed; …`, one
+//! for each program, nextest's `Summary [ 0.1s] 4 tests run: 3 passed, 1 failed, …`, one for all,
+//! and vitest's `Tests  1 failed | 3 passed (4)`, likewise. Lines of tests themselves that merely look alike begin differently.
 
 use std::fmt;
 
@@ -42,10 +42,13 @@ fn summary(line: &str) -> Option<Tally> {
     // Not trimmed: nextest shows a failed test's own summary again, indented.
     let counts = match line.strip_prefix("test result: ") {
         Some(counts) => counts.split_once(". ")?.1,
-        None => line.trim_start().strip_prefix("Summary [")?.split_once(" run: ")?.1,
+        None => match line.trim_start().strip_prefix("Tests  ") {
+            Some(counts) => counts,
+            None => line.trim_start().strip_prefix("Summary [")?.split_once(" run: ")?.1,
+        },
     };
     let mut tally = Tally::default();
-    for count in counts.split([';', ',']) {
+    for count in counts.split([';', ',', '|']) {
         let mut words = count.split_whitespace();
         let (Some(Ok(number)), Some(word)) = (words.next().map(str::parse::<u64>), words.next())
         else {
@@ -73,6 +76,12 @@ mod tests {
             "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
         ]);
         assert_eq!(tally, Tally { passed: 4, failed: 2 });
+    }
+
+    #[test]
+    fn vitest_is_read_by_the_line_of_its_tests() {
+        let lines = [" Test Files  1 failed (2)", "      Tests  1 failed | 74 passed (75)"];
+        assert_eq!(counted(&lines), Tally { passed: 74, failed: 1 });
     }
 
     #[test]

@@ -4,23 +4,22 @@
 
 use axum::Extension;
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::Response;
 use domain::Role;
 use serde::Deserialize;
 use serde_json::json as object;
 
+use super::me::token_cookie;
 use super::problem::{Problem, role_word};
 use super::{json, told};
 use crate::auth::PairRefused;
 use crate::clock::{self, iso8601};
-use crate::door::{TOKEN_COOKIE, Visitor};
+use crate::door::Visitor;
 use crate::house::House;
 
 /// What a device that named itself nothing is called.
 const UNNAMED_DEVICE: &str = "device";
-/// How long a browser keeps its token: until it is revoked, as far as browsers allow.
-const COOKIE_LIFETIME_S: u64 = 400 * 24 * 60 * 60;
 
 #[derive(Deserialize)]
 pub(super) struct Redeem {
@@ -65,12 +64,7 @@ pub(super) async fn redeem(
         "token": issued.token, "id": issued.id, "role": role_word(issued.role), "name": issued.name,
     });
     let mut response = told(StatusCode::OK, &body);
-    let secure = if visitor.secure { "; Secure" } else { "" };
-    let cookie = format!(
-        "{TOKEN_COOKIE}={}; Path=/; Max-Age={COOKIE_LIFETIME_S}; HttpOnly; SameSite=Lax{secure}",
-        issued.token
-    );
-    let cookie = HeaderValue::from_str(&cookie).map_err(|error| Problem::internal(&error))?;
+    let cookie = token_cookie(&issued.token, visitor.secure)?;
     response.headers_mut().insert(header::SET_COOKIE, cookie);
     Ok(response)
 }

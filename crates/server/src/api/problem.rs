@@ -12,7 +12,7 @@ use domain::{Refusal, Role};
 use serde_json::json;
 use wire::native::Denied;
 
-use crate::door::{TOKEN_COOKIE, Unwelcome};
+use crate::door::{Unwelcome, cookie_cleared};
 use crate::records::RecordsFault;
 
 /// How soon a busy relay is worth another try.
@@ -138,9 +138,8 @@ impl IntoResponse for Problem {
         if let Some(seconds) = self.retry_after_s {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        let forget = format!("{TOKEN_COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax");
-        if let Some(forget) = HeaderValue::from_str(&forget).ok().filter(|_| self.forget_cookie) {
-            headers.insert(header::SET_COOKIE, forget);
+        if self.forget_cookie {
+            headers.insert(header::SET_COOKIE, cookie_cleared());
         }
         response
     }

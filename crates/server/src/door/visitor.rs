@@ -13,6 +13,8 @@ use crate::house::Guest;
 
 /// The cookie that holds a token.
 pub const TOKEN_COOKIE: &str = "farhelm_token";
+/// The same, emptied.
+pub(super) const COOKIE_CLEARED: &str = "farhelm_token=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax";
 
 /// What the listener knows of a connection.
 #[derive(Debug, Clone)]
@@ -61,13 +63,10 @@ impl Visitor {
     }
 }
 
-/// The secret that a request carries. One that is shown deliberately wins over the cookie, which a
-/// browser adds by itself.
-pub(crate) fn secret(headers: &HeaderMap, query: Option<&str>) -> Option<String> {
-    bearer(headers)
-        .map(str::to_owned)
-        .or_else(|| parameter(query, "token"))
-        .or_else(|| cookie(headers).map(str::to_owned))
+/// The secret that a request shows deliberately. It wins over the cookie, which a browser adds by
+/// itself.
+pub(super) fn shown(headers: &HeaderMap, query: Option<&str>) -> Option<String> {
+    bearer(headers).map(str::to_owned).or_else(|| parameter(query, "token"))
 }
 
 /// The first parameter of this name, decoded.
@@ -83,7 +82,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| secret.trim())
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+/// The token that the browser keeps.
+pub(super) fn cookie(headers: &HeaderMap) -> Option<&str> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     pairs.find(|(name, _)| name.trim() == TOKEN_COOKIE).map(|(_, value)| value.trim())
@@ -129,12 +129,13 @@ mod tests {
             headers(&[("authorization", "Bearer a"), ("cookie", "x=1; farhelm_token=c; y=2")]);
         let only_cookie = headers(&[("cookie", "x=1; farhelm_token=c")]);
 
-        assert_eq!(secret(&all, Some("token=b")).as_deref(), Some("a"));
-        assert_eq!(secret(&only_cookie, Some("x=y&token=b")).as_deref(), Some("b"));
-        assert_eq!(secret(&only_cookie, None).as_deref(), Some("c"));
-        assert_eq!(secret(&headers(&[("authorization", "Basic eDp5")]), None), None);
+        assert_eq!(shown(&all, Some("token=b")).as_deref(), Some("a"));
+        assert_eq!(shown(&only_cookie, Some("x=y&token=b")).as_deref(), Some("b"));
+        assert_eq!(shown(&only_cookie, None), None);
+        assert_eq!(cookie(&only_cookie), Some("c"));
+        assert_eq!(shown(&headers(&[("authorization", "Basic eDp5")]), None), None);
         // Shown, though empty: wrong, not absent.
-        assert_eq!(secret(&headers(&[]), Some("token=")).as_deref(), Some(""));
+        assert_eq!(shown(&headers(&[]), Some("token=")).as_deref(), Some(""));
     }
 
     #[test]

@@ -51,6 +51,7 @@ use super::shapes::{
 
 /// A body without fields of its own.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Empty {}
 
 macro_rules! frames {
@@ -90,6 +91,12 @@ macro_rules! frames {
                 match self {
                     $(Self::$variant(body) => encode(&envelope, body),)*
                 }
+            }
+
+            /// Hands the name and the body of each frame to the writer of the page's types.
+            #[cfg(test)]
+            pub(super) fn describe(writer: &mut super::typescript::Writer) {
+                $(writer.frame::<$body>($kind);)*
             }
         }
     };

@@ -7,6 +7,7 @@ use crate::native::shapes::{AgentEntry, Conversations, ResumableList, id};
 
 /// All machines and what they have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Catalog {
     /// Those that are connected first, then by name.
     pub machines: Vec<MachineEntry>,
@@ -14,9 +15,11 @@ pub struct Catalog {
 
 /// A machine and what it has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct MachineEntry {
     /// What people call it.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub machine_label: MachineLabel,
     /// Whether its proxy is there.
     pub connected: bool,
@@ -29,9 +32,11 @@ pub struct MachineEntry {
 
 /// Which conversations a client asks for, and where.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ResumableListRequest {
     /// On which machine; absent: the one that was active last.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub machine_label: Option<MachineLabel>,
     /// Which of its conversations.
     #[serde(flatten)]
@@ -40,9 +45,11 @@ pub struct ResumableListRequest {
 
 /// Conversations of one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ResumableSessions {
     /// Which machine.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub machine_label: MachineLabel,
     /// A page of them.
     #[serde(flatten)]

@@ -9,14 +9,17 @@ use crate::native::shapes::{ErrorBody, id};
 
 /// Use another model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct AgentSetModel {
     /// Which.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub model_id: ModelId,
 }
 
 /// Use another permission mode (feature `modes`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct AgentSetPermissionMode {
     /// Which.
     pub mode: String,
@@ -24,6 +27,7 @@ pub struct AgentSetPermissionMode {
 
 /// Think harder or less hard (feature `modes`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct AgentSetEffort {
     /// How hard.
     pub effort: String,
@@ -31,6 +35,7 @@ pub struct AgentSetEffort {
 
 /// Whether a command was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ResultWord {
     /// It was.
@@ -41,6 +46,7 @@ pub enum ResultWord {
 
 /// The answer to a control command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct AgentControlResult {
     /// The type of the command.
     pub command: String,

@@ -13,6 +13,7 @@ use crate::native::shapes::{AgentConfig, Prompt, Time, id};
 
 /// Which end of the conversation a peer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum PeerRole {
     /// A client.
@@ -23,6 +24,7 @@ pub enum PeerRole {
 
 /// The first frame of either peer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ConnectionHello {
     /// Which end it is.
     pub peer_role: PeerRole,
@@ -33,9 +35,11 @@ pub struct ConnectionHello {
     pub client_version: Option<String>,
     /// Extension: the client's own lasting id.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub client_id: Option<ClientId>,
     /// A proxy's machine.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub machine_label: Option<MachineLabel>,
     /// Extension: what else it speaks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,6 +51,7 @@ pub struct ConnectionHello {
 
 /// What a client saw before it was cut off.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Resume {
     /// Each with the last event that it saw.
     #[serde(default)]
@@ -55,16 +60,20 @@ pub struct Resume {
 
 /// A session and the last event of it that a client saw.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ResumeAt {
     /// Which session.
     #[serde(deserialize_with = "id::session_required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub session_id: SessionId,
     /// Its last event that was seen.
+    #[cfg_attr(test, ts(as = "u64"))]
     pub last_sequence: Sequence,
 }
 
 /// The answer to a valid hello.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ConnectionAck {
     /// How often to send a heartbeat.
     #[serde(default)]
@@ -74,6 +83,7 @@ pub struct ConnectionAck {
     pub heartbeat_timeout_ms: u64,
     /// The newest configuration of each session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<std::collections::BTreeMap<String, AgentConfig>>"))]
     pub session_configs: Option<BTreeMap<SessionId, AgentConfig>>,
     /// Every question that waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,8 +98,10 @@ pub struct ConnectionAck {
 
 /// A question that waits, in an ack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct OpenPrompt {
     /// Whose question.
+    #[cfg_attr(test, ts(as = "String"))]
     pub session_id: SessionId,
     /// The question.
     #[serde(flatten)]
@@ -128,6 +140,7 @@ impl<'de> Deserialize<'de> for OpenPrompt {
 
 /// What is wrong, where nothing else says so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ConnectionError {
     /// A stable code.
     pub code: String,
@@ -136,13 +149,16 @@ pub struct ConnectionError {
     pub message: String,
     /// The send that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub client_message_id: Option<MessageId>,
 }
 
 /// A sign of life.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Heartbeat {
     /// The peer's own clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub client_ts: Option<Time>,
 }

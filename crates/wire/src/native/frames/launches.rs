@@ -8,9 +8,11 @@ use crate::native::shapes::{Time, id};
 
 /// A person wants a new session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct LaunchSession {
     /// Which agent.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub agent_type: AgentType,
     /// In which folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -20,9 +22,11 @@ pub struct LaunchSession {
     pub window_title: Option<String>,
     /// Extension: on which machine.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub machine_label: Option<MachineLabel>,
     /// Extension: with which model.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub model_id: Option<ModelId>,
     /// Extension: in which permission mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -32,6 +36,7 @@ pub struct LaunchSession {
     pub worktree: Option<bool>,
     /// Extension: for the agent's program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(as = "Option<Vec<String>>"))]
     pub arguments: Vec<String>,
 }
 
@@ -71,15 +76,18 @@ impl LaunchSession {
 
 /// A person wants to go on with a conversation that an agent keeps (feature `resume`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ResumeSession {
     /// Which agent.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub agent_type: AgentType,
     /// As the agent names the conversation.
     #[serde(deserialize_with = "id::required")]
     pub conversation_id: String,
     /// On which machine.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub machine_label: Option<MachineLabel>,
     /// In which folder, in place of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -89,6 +97,7 @@ pub struct ResumeSession {
     pub fork: Option<bool>,
     /// With which model.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub model_id: Option<ModelId>,
     /// In which permission mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,16 +125,21 @@ impl ResumeSession {
 
 /// A launch that is on its way, in an ack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct PendingLaunch {
     /// The client's id for it.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub request_id: RequestId,
     /// Which agent.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub agent_type: AgentType,
     /// Since when.
+    #[cfg_attr(test, ts(as = "String"))]
     pub launched_at: Time,
     /// Until when.
+    #[cfg_attr(test, ts(as = "String"))]
     pub timeout_at: Time,
 }
 
@@ -142,25 +156,31 @@ impl From<&Launch> for PendingLaunch {
 
 /// A launch is on its way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct SessionLaunching {
     /// Which agent.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub agent_type: AgentType,
 }
 
 /// A launch led to a session, which the envelope names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct SessionLaunchAck {
     /// Which agent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub agent_type: Option<AgentType>,
 }
 
 /// A launch led to nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct SessionLaunchFailed {
     /// Which agent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub agent_type: Option<AgentType>,
     /// For a person.
     #[serde(default)]

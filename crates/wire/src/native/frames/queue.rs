@@ -8,9 +8,11 @@ use crate::native::shapes::{Sealed, id};
 
 /// Change the words of a waiting message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct QueueEdit {
     /// Which message.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub client_message_id: MessageId,
     /// Its new words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,17 +24,21 @@ pub struct QueueEdit {
 
 /// Take a waiting message out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct QueueDiscard {
     /// Which message.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub client_message_id: MessageId,
 }
 
 /// Give a waiting message another place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct QueueMove {
     /// Which message.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub client_message_id: MessageId,
     /// From 0.
     pub position: u32,
@@ -40,6 +46,7 @@ pub struct QueueMove {
 
 /// What happened to the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeWord {
     /// A message waits, at the end.
@@ -58,11 +65,13 @@ pub enum ChangeWord {
 
 /// One change of the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct QueueUpdate {
     /// What happened.
     pub change: ChangeWord,
     /// To which message.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub client_message_id: Option<MessageId>,
     /// Its words.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -16,6 +16,7 @@ words! {
 
 /// How a send stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum StatusWord {
     /// On disk at the relay.
@@ -28,9 +29,11 @@ pub enum StatusWord {
 
 /// A person says something to an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct SendMessage {
     /// Made by the client; a retry carries the same.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub client_message_id: MessageId,
     /// The words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,6 +42,7 @@ pub struct SendMessage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attachments: Option<Vec<Attachment>>,
     /// As the client says.
+    #[cfg_attr(test, ts(as = "String"))]
     pub created_at: Time,
     /// Extension (feature `queue`): what to do while the agent runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,22 +89,27 @@ impl SendMessage {
 
 /// A send is on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct MessageAccepted {
     /// The same as `client_message_id`.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub message_id: MessageId,
     /// Which send.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub client_message_id: MessageId,
     /// `accepted`.
     pub status: StatusWord,
     /// When.
+    #[cfg_attr(test, ts(as = "String"))]
     pub accepted_at: Time,
     /// Extension: the words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
     /// Extension: its files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(as = "Option<Vec<Attachment>>"))]
     pub attachments: Vec<Attachment>,
     /// Extension: what it does while the agent runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,34 +124,43 @@ pub struct MessageAccepted {
 
 /// A send is with the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct MessageDelivered {
     /// The same as `client_message_id`.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub message_id: MessageId,
     /// Which send.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub client_message_id: MessageId,
     /// `delivered`.
     pub status: StatusWord,
     /// When.
+    #[cfg_attr(test, ts(as = "String"))]
     pub delivered_at: Time,
     /// Extension: the run that it started.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub run_id: Option<RunId>,
 }
 
 /// A send is not with the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct MessageFailed {
     /// The same as `client_message_id`.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub message_id: MessageId,
     /// Which send.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub client_message_id: MessageId,
     /// `failed`.
     pub status: StatusWord,
     /// When.
+    #[cfg_attr(test, ts(as = "String"))]
     pub failed_at: Time,
     /// Why.
     pub error: ErrorBody,
@@ -150,6 +168,7 @@ pub struct MessageFailed {
 
 /// Somebody said something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct MessageEvent<'a> {
     /// What.
     pub message: Message<'a>,

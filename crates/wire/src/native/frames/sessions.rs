@@ -6,6 +6,7 @@ use crate::native::shapes::{Activity, CloseReasonWord, DownReasonWord, HealthWor
 
 /// Every session that is not closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct SessionSnapshot {
     /// Each described in full.
     pub sessions: Vec<Session>,
@@ -13,6 +14,7 @@ pub struct SessionSnapshot {
 
 /// A session can be reached (again).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct SessionUp {
     /// As its proxy described it.
     pub session: Session,
@@ -20,6 +22,7 @@ pub struct SessionUp {
 
 /// A session cannot be reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct SessionDown {
     /// Why.
     pub reason: DownReasonWord,
@@ -27,6 +30,7 @@ pub struct SessionDown {
 
 /// Health or activity changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct SessionStatus {
     /// How it is.
     pub status: HealthWord,
@@ -40,6 +44,7 @@ pub struct SessionStatus {
 
 /// A session is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct SessionClosed {
     /// Why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,6 +53,7 @@ pub struct SessionClosed {
 
 /// A person names a session (feature `session_rename`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct SessionRename {
     /// Its new name.
     pub title: String,
@@ -55,6 +61,7 @@ pub struct SessionRename {
 
 /// A person named a session (feature `session_rename`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct SessionRenamed {
     /// Its new name.
     pub title: String,
@@ -62,6 +69,7 @@ pub struct SessionRenamed {
 
 /// A person put a session away or took it out again (feature `session_rename`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct SessionArchived {
     /// Whether it is put away now.
     pub archived: bool,
@@ -69,6 +77,7 @@ pub struct SessionArchived {
 
 /// From now on, passing events of these sessions only (feature `watch`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Watch {
     /// Which ones.
     pub sessions: Vec<String>,
@@ -79,6 +88,7 @@ pub struct Watch {
 
 /// What is told of sessions that a client does not look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum Others {
     /// Every recorded event.

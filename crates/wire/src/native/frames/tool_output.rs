@@ -7,12 +7,15 @@ use crate::native::shapes::id;
 
 /// What a tool printed is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ToolOutputRequest {
     /// Which call.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub tool_call_id: ToolCallId,
     /// The event that told a part of it; without it, the last that told any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<u64>"))]
     pub at_sequence: Option<Sequence>,
     /// From this byte on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -24,9 +27,11 @@ pub struct ToolOutputRequest {
 
 /// What a tool printed, or a stretch of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ToolOutput {
     /// Which call.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub tool_call_id: ToolCallId,
     /// The byte that it begins with.
     pub offset: u64,

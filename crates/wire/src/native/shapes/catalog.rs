@@ -8,9 +8,11 @@ use super::{Time, id};
 
 /// An agent of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct AgentEntry {
     /// Which agent.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub agent_type: AgentType,
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,6 +31,7 @@ pub struct AgentEntry {
     pub install: Option<String>,
     /// Models that a session of it named; absent where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<Vec<String>>"))]
     pub models: Option<Vec<ModelId>>,
     /// Permission modes, likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,9 +68,11 @@ impl From<AgentEntry> for AgentOffer {
 
 /// A conversation that an agent keeps itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Conversation {
     /// Which agent.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub agent_type: AgentType,
     /// As the agent names it.
     #[serde(deserialize_with = "id::required")]
@@ -79,17 +84,21 @@ pub struct Conversation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace_path: Option<String>,
     /// When it was last added to.
+    #[cfg_attr(test, ts(as = "String"))]
     pub updated_at: Time,
     /// The session that goes on with it already.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::session")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub session_id: Option<SessionId>,
 }
 
 /// Which conversations are asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ResumableList {
     /// Of which agent; absent: of all.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub agent_type: Option<AgentType>,
     /// At most so many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,6 +110,7 @@ pub struct ResumableList {
 
 /// Conversations that agents keep themselves, newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Conversations {
     /// A page of them.
     pub conversations: Vec<Conversation>,

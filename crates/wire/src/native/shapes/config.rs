@@ -10,9 +10,11 @@ use super::{Time, id};
 
 /// The body of `agent_config`, and an entry of `session_configs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct AgentConfig {
     /// The current model, or `unknown`.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub model_id: ModelId,
     /// How it asks for permission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -22,6 +24,7 @@ pub struct AgentConfig {
     pub file_access_scope: Option<String>,
     /// Models it can be switched to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<Vec<String>>"))]
     pub available_models: Option<Vec<ModelId>>,
     /// Extension: permission modes it can be switched to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,12 +37,15 @@ pub struct AgentConfig {
     pub available_efforts: Option<Vec<String>>,
     /// Extension: words after a slash that it understands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "{ name: string, description?: string }[]"))]
     pub commands: Option<Vec<SlashCommand>>,
     /// What the proxy can do with this agent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(test, ts(as = "Option<std::collections::BTreeMap<String, bool>>"))]
     pub capabilities: BTreeMap<String, bool>,
     /// When it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub read_at: Option<Time>,
 }
 

@@ -18,9 +18,11 @@ words! {
 
 /// The body of `message_delta`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct MessageDelta<'a> {
     /// The message in the making.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub message_id: MessageId,
     /// Which of its parts, from 0.
     #[serde(default)]
@@ -37,6 +39,7 @@ pub struct MessageDelta<'a> {
     pub sealed: Option<Sealed>,
     /// From the relay: the newest recorded event that it follows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<u64>"))]
     pub after_sequence: Option<Sequence>,
 }
 

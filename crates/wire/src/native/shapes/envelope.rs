@@ -19,6 +19,7 @@ pub const VERSION: u64 = 1;
 
 /// What every frame may carry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Envelope {
     /// What the frame is.
     #[serde(rename = "type")]
@@ -31,18 +32,23 @@ pub struct Envelope {
     pub event_id: Option<String>,
     /// Its place in its session.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<u64>"))]
     pub sequence: Option<Sequence>,
     /// Chosen by a requester, repeated by the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub request_id: Option<RequestId>,
     /// Names one socket.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub connection_id: Option<ConnectionId>,
     /// The session that it concerns.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub session_id: Option<SessionId>,
     /// The relay's clock.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub server_ts: Option<Time>,
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What went wrong: a stable code and words for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ErrorBody {
     /// A stable code.
     pub code: String,

@@ -19,6 +19,7 @@ words! {
 
 /// What only its readers can read; it stands in place of what it hides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Sealed {
     /// Which key.
     pub key: String,
@@ -43,9 +44,11 @@ impl From<Sealed> for content::Sealed {
 
 /// A file that a message names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Attachment {
     /// From the upload.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub attachment_id: AttachmentId,
     /// As the file was called.
     #[serde(default)]
@@ -82,6 +85,7 @@ impl From<Attachment> for content::Attachment {
 
 /// One piece of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Part<'a> {
     /// Markdown.
@@ -98,30 +102,35 @@ pub enum Part<'a> {
     Image {
         /// From the upload.
         #[serde(deserialize_with = "id::required")]
+        #[cfg_attr(test, ts(as = "String"))]
         attachment_id: AttachmentId,
         /// As the file was called.
         #[serde(default)]
         name: Cow<'a, str>,
         /// From the upload.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(test, ts(optional))]
         media_type: Option<Cow<'a, str>>,
     },
     /// Any other file.
     File {
         /// From the upload.
         #[serde(deserialize_with = "id::required")]
+        #[cfg_attr(test, ts(as = "String"))]
         attachment_id: AttachmentId,
         /// As the file was called.
         #[serde(default)]
         name: Cow<'a, str>,
         /// From the upload.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(test, ts(optional))]
         media_type: Option<Cow<'a, str>>,
     },
     /// The place of a tool call.
     ToolCall {
         /// Which.
         #[serde(deserialize_with = "id::required")]
+        #[cfg_attr(test, ts(as = "String"))]
         tool_call_id: ToolCallId,
     },
 }
@@ -188,9 +197,11 @@ impl From<Part<'_>> for content::Part {
 
 /// A message. From the relay, `message_id` and `created_at` are always there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Message<'a> {
     /// Absent where a proxy has no id for it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub message_id: Option<MessageId>,
     /// Whose words.
     pub role: AuthorWord,
@@ -199,6 +210,7 @@ pub struct Message<'a> {
     pub content: Cow<'a, str>,
     /// When it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub created_at: Option<Time>,
     /// Extension: all of it. Absent where the text is all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -208,9 +220,11 @@ pub struct Message<'a> {
     pub sealed: Option<Sealed>,
     /// Extension: the run it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub run_id: Option<RunId>,
     /// Extension: the tool call whose subagent wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub parent_tool_call_id: Option<ToolCallId>,
 }
 

@@ -18,9 +18,11 @@ words! {
 
 /// One button.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Choice {
     /// What an answer names.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub choice_id: ChoiceId,
     /// What a person reads.
     pub label: String,
@@ -33,9 +35,11 @@ pub struct Choice {
 
 /// The body of `permission_prompt`, and an entry of `open_prompts`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Prompt {
     /// Belongs to one dialog as long as it is open.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub prompt_id: PromptId,
     /// As the agent words it.
     pub prompt_text: String,
@@ -46,15 +50,19 @@ pub struct Prompt {
     pub timeout_ms: Option<u64>,
     /// In `open_prompts`: when its time is up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub expires_at: Option<Time>,
     /// What is chosen when nobody answers.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub default_choice: Option<ChoiceId>,
     /// When the dialog appeared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub detected_at: Option<Time>,
     /// Extension: the run that is blocked.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub run_id: Option<RunId>,
     /// Extension: stands in place of the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,18 +72,23 @@ pub struct Prompt {
     pub tool: Option<String>,
     /// Extension: the call that waits.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub tool_call_id: Option<ToolCallId>,
     /// Extension: its input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "unknown"))]
     pub input: Option<Json>,
     /// Extension: what would change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(as = "Option<Vec<Diff>>"))]
     pub diffs: Vec<Diff>,
     /// Extension: the agent's own "always allow" rules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "unknown"))]
     pub suggestions: Option<Json>,
     /// Extension: questions with options.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "unknown"))]
     pub questions: Option<Json>,
     /// Extension: stands in place of tool, input, diffs, suggestions and questions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,15 +226,18 @@ impl From<Choice> for model::Choice {
 
 /// What an answer may carry besides its choice (feature `prompt_detail`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct AnswerDetail {
     /// The input to use instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "unknown"))]
     pub updated_input: Option<Json>,
     /// Words for the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Answers to its questions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "unknown"))]
     pub answers: Option<Json>,
     /// Whether the run ends with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

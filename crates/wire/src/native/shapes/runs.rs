@@ -9,17 +9,21 @@ use super::{Sealed, id, words};
 
 /// The body of `run_started`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct RunStarted {
     /// Which run.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub run_id: RunId,
     /// The send that it answers.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub cause: Option<MessageId>,
 }
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum OutcomeWord {
     /// The agent was done.
@@ -32,9 +36,11 @@ pub enum OutcomeWord {
 
 /// The body of `run_ended`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct RunEnded {
     /// Which run.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub run_id: RunId,
     /// How.
     pub outcome: OutcomeWord,
@@ -70,6 +76,7 @@ impl RunEnded {
 
 /// Tokens and money of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Usage {
     /// Read by the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -129,6 +136,7 @@ words! {
 
 /// One line of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct PlanEntry {
     /// What is to be done.
     pub text: String,
@@ -138,6 +146,7 @@ pub struct PlanEntry {
 
 /// The body of `plan`: the agent's list of things to do, whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Plan {
     /// In order.
     #[serde(default)]
@@ -175,6 +184,7 @@ impl From<Plan> for Content<Vec<content::PlanEntry>> {
 
 /// The body of `notice`: something to know that nobody said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Notice {
     /// A stable word: `rate_limit`, `compaction`, `error`, …
     pub kind: String,
@@ -196,6 +206,7 @@ impl From<Notice> for transcript::Notice {
 
 /// The body of `context_usage`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ContextUsage {
     /// Tokens in it.
     pub used_tokens: u64,

@@ -32,6 +32,7 @@ words! {
 
 /// What an agent is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Activity {
     /// `thinking`, `generating`, `reading_files`, `running_command`, `applying_patch`,
     /// `waiting_for_user`, `idle`, or a word that is shown by its label.
@@ -41,6 +42,7 @@ pub struct Activity {
     pub label: Option<String>,
     /// Since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub updated_at: Option<Time>,
 }
 
@@ -61,12 +63,15 @@ impl Activity {
 
 /// A session. From the relay, `session_id` is always there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Session {
     /// Absent where a proxy knows only a signature.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::session")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub session_id: Option<SessionId>,
     /// The agent's name, free.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub agent_type: AgentType,
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,15 +87,18 @@ pub struct Session {
     pub workspace_path: Option<String>,
     /// Its machine.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub machine_label: Option<MachineLabel>,
     /// Recognises its target after a restart.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub target_signature: Option<TargetSignature>,
     /// The proxy's own passing name for its target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_id: Option<String>,
     /// When anything was last heard of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub last_seen_at: Option<Time>,
     /// How it is.
     pub status: HealthWord,
@@ -105,9 +113,11 @@ pub struct Session {
     pub archived: Option<bool>,
     /// Extension: its last event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(as = "Option<u64>"))]
     pub last_sequence: Option<Sequence>,
     /// Extension: the run that is going on.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub run_id: Option<RunId>,
 }
 

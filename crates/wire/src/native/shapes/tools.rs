@@ -31,6 +31,7 @@ words! {
 
 /// One file before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Diff {
     /// As the agent names it.
     pub path: String,
@@ -57,6 +58,7 @@ impl From<Diff> for content::Diff {
 
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct Location {
     /// As the agent names it.
     pub path: String,
@@ -79,9 +81,11 @@ impl From<Location> for content::Location {
 
 /// The body of `tool_call`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ToolCall {
     /// As the agent names the call.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub tool_call_id: ToolCallId,
     /// The agent's name of the tool.
     pub tool: String,
@@ -94,6 +98,7 @@ pub struct ToolCall {
     pub title: Option<String>,
     /// The tool's input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "unknown"))]
     pub input: Option<Json>,
     /// What it printed or returned so far: whole, or to clients its head and tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,26 +111,32 @@ pub struct ToolCall {
     pub output_bytes: Option<u64>,
     /// File changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(as = "Option<Vec<Diff>>"))]
     pub diffs: Vec<Diff>,
     /// Files it touches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(as = "Option<Vec<Location>>"))]
     pub locations: Vec<Location>,
     /// Stands in place of title, input, output, diffs and locations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed: Option<Sealed>,
     /// The run it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub run_id: Option<RunId>,
     /// The tool call whose subagent made this one.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
+    #[cfg_attr(test, ts(as = "Option<String>"))]
     pub parent_tool_call_id: Option<ToolCallId>,
 }
 
 /// The body of `tool_update`: what is absent stays as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub struct ToolUpdate {
     /// Which call.
     #[serde(deserialize_with = "id::required")]
+    #[cfg_attr(test, ts(as = "String"))]
     pub tool_call_id: ToolCallId,
     /// How far it is now.
     pub status: ToolStatusWord,
@@ -134,6 +145,7 @@ pub struct ToolUpdate {
     pub title: Option<String>,
     /// The tool's input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional, type = "unknown"))]
     pub input: Option<Json>,
     /// What it printed or returned so far: whole, or to clients its head and tail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,9 +158,11 @@ pub struct ToolUpdate {
     pub output_bytes: Option<u64>,
     /// File changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(as = "Option<Vec<Diff>>"))]
     pub diffs: Vec<Diff>,
     /// Files it touches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(as = "Option<Vec<Location>>"))]
     pub locations: Vec<Location>,
     /// Stands in place of title, input, output, diffs and locations.
     #[serde(default, skip_serializing_if = "Option::is_none")]

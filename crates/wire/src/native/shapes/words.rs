@@ -5,6 +5,7 @@ macro_rules! words {
     ($($(#[$doc:meta])* $name:ident for $model:ty { $($variant:ident = $word:literal,)* })*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(test, derive(ts_rs::TS))]
         pub enum $name {
             $(
                 #[doc = concat!("`", $word, "`")]

@@ -1,0 +1,194 @@
+// What it looks like, kept as pictures: light and dark, phone and desk.
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { Machine, now } from "./machine";
+import { DESK, openSession, PHONE, Relay, say, shot, Windows, words } from "./stage";
+
+const relay = new Relay();
+const windows = new Windows();
+let machine: Machine;
+const KITE = "sess_kite";
+
+beforeAll(async () => {
+  await relay.start();
+  await windows.open();
+  machine = new Machine(relay, "attic");
+  await machine.connect([
+    {
+      session_id: KITE,
+      agent_type: "claude",
+      workspace_name: "kite",
+      workspace_path: "/home/ada/kite",
+      window_title: "Rename the flag",
+      status: "healthy",
+    },
+    {
+      session_id: "sess_loom",
+      agent_type: "codex",
+      workspace_name: "loom",
+      workspace_path: "/home/ada/loom",
+      window_title: "Nightly build is red",
+      status: "healthy",
+    },
+  ]);
+  play(machine);
+});
+afterAll(async () => {
+  machine.close();
+  await windows.close();
+  await relay.stop();
+});
+
+function play(machine: Machine): void {
+  const session_id = KITE;
+  machine.say({
+    type: "agent_config",
+    session_id,
+    model_id: "opus",
+    available_models: ["opus", "sonnet", "haiku"],
+    permission_mode: "default",
+    available_modes: ["default", "plan", "acceptEdits"],
+    effort: "high",
+    available_efforts: ["low", "medium", "high"],
+    capabilities: { interrupt: true, set_model: true, permission_mode_change: true },
+  });
+  machine.message(
+    session_id,
+    "u1",
+    "Rename the flag `--fast` to `--quick` everywhere, and keep the old name working for one release.",
+    { role: "user" },
+  );
+  machine.say({ type: "run_started", session_id, run_id: "r1" });
+  machine.message(session_id, "a1", "I'll look where the flag is used.", {
+    parts: [
+      {
+        kind: "thinking",
+        text: "The flag is probably defined with clap. I should search for it and check the docs too.",
+      },
+      { kind: "text", text: "I'll look where the flag is used." },
+    ],
+  });
+  machine.say({
+    type: "plan",
+    session_id,
+    entries: [
+      { text: "Find every use of the flag", status: "completed" },
+      { text: "Rename it, with an alias", status: "in_progress" },
+      { text: "Run the tests", status: "pending" },
+    ],
+  });
+  for (const [index, path] of [
+    "src/main.rs",
+    "src/options.rs",
+    "README.md",
+    "tests/cli.rs",
+  ].entries()) {
+    const call = { session_id, tool_call_id: `t${index}`, tool: "Read", kind: "read" };
+    machine.say({ type: "tool_call", ...call, title: path, status: "completed", output: "…" });
+  }
+  machine.say({
+    type: "tool_call",
+    session_id,
+    tool_call_id: "e1",
+    tool: "Edit",
+    kind: "edit",
+    title: "src/options.rs",
+    status: "completed",
+    diffs: [
+      {
+        path: "src/options.rs",
+        old_text:
+          "#[derive(Parser)]\npub struct Options {\n    /// Skip the slow checks.\n    #[arg(long)]\n    pub fast: bool,\n\n    /// Where to write.\n    #[arg(long)]\n    pub output: PathBuf,\n}\n",
+        new_text:
+          '#[derive(Parser)]\npub struct Options {\n    /// Skip the slow checks.\n    #[arg(long, alias = "fast")]\n    pub quick: bool,\n\n    /// Where to write.\n    #[arg(long)]\n    pub output: PathBuf,\n}\n',
+      },
+    ],
+  });
+  machine.say({
+    type: "tool_call",
+    session_id,
+    tool_call_id: "x1",
+    tool: "Bash",
+    kind: "execute",
+    title: "cargo test",
+    input: { command: "cargo test" },
+    status: "failed",
+    output:
+      "running 12 tests\ntest cli::quick_is_known ... ok\ntest cli::fast_still_works ... FAILED\n\nfailures:\n    cli::fast_still_works: expected exit code 0, got 2\n\ntest result: FAILED. 11 passed; 1 failed\n",
+  });
+  machine.message(
+    session_id,
+    "a2",
+    'One test fails: the alias is **hidden** from `--help`, which the test expects.\n\n1. `alias` becomes `visible_alias`\n2. the README gets a line\n\n```rust\n#[arg(long, visible_alias = "fast")]\npub quick: bool, // the old name works for one release\n```\n\n| flag | status |\n|---|---|\n| `--quick` | new |\n| `--fast` | until 2.0 |\n',
+  );
+  machine.say({ type: "context_usage", session_id, used_tokens: 41_200, window_tokens: 200_000 });
+  machine.say({
+    type: "run_ended",
+    session_id,
+    run_id: "r1",
+    outcome: "completed",
+    usage: { input_tokens: 18_240, output_tokens: 1_204, cost_usd: 0.0831 },
+  });
+  machine.say({
+    type: "proxy_status",
+    session_id,
+    status: "healthy",
+    activity: { kind: "idle", label: "Idle", updated_at: now() },
+  });
+  machine.say({ type: "run_started", session_id: "sess_loom", run_id: "r2" });
+  machine.say({
+    type: "proxy_status",
+    session_id: "sess_loom",
+    status: "healthy",
+    activity: { kind: "running_command", label: "cargo test --workspace", updated_at: now() },
+  });
+}
+
+for (const colorScheme of ["light", "dark"] as const) {
+  it(`is calm on a desk, ${colorScheme}`, async () => {
+    const { page } = await windows.paired(relay, DESK, { colorScheme });
+    await shot(page, `desk-${colorScheme}-0-list`);
+    await openSession(page, /Rename the flag/);
+    await words(page, "One test fails").waitFor();
+    await page.getByText("Read 4 files").waitFor();
+    await shot(page, `desk-${colorScheme}-1-session`);
+    await page.getByRole("button", { name: /Edit src\/options\.rs/ }).click();
+    await page.getByText("pub quick: bool,").first().waitFor();
+    await shot(page, `desk-${colorScheme}-2-diff`);
+    await page.goto(`${relay.ready.url}/#/settings`);
+    await page.getByRole("heading", { name: "Devices" }).waitFor();
+    await shot(page, `desk-${colorScheme}-3-settings`);
+    await page.getByRole("button", { name: "New session" }).click();
+    await page.getByText("Folder").first().waitFor();
+    await shot(page, `desk-${colorScheme}-4-launch`);
+    expect(windows.complaints.splice(0)).toEqual([]);
+    await page.close();
+  });
+
+  it(`fits a phone, ${colorScheme}`, async () => {
+    const { page } = await windows.paired(relay, PHONE, { colorScheme, hasTouch: true });
+    await shot(page, `phone-${colorScheme}-0-list`);
+    await openSession(page, /Rename the flag/);
+    await words(page, "One test fails").waitFor();
+    await shot(page, `phone-${colorScheme}-1-session`);
+    await page.goto(`${relay.ready.url}/#/`);
+    await openSession(page, /demo/i);
+    await say(page, "ask: git push --force origin main");
+    await page.getByRole("button", { name: /^No/ }).waitFor();
+    await shot(page, `phone-${colorScheme}-2-decision`);
+    await page.getByRole("button", { name: /^No/ }).click();
+    await words(page, "denied: git push").last().waitFor();
+    await shot(page, `phone-${colorScheme}-3-answered`);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(wide).toBeLessThanOrEqual(PHONE.width);
+    expect(windows.complaints.splice(0)).toEqual([]);
+    await page.close();
+  });
+}
+
+it("asks for a code at the first visit", async () => {
+  const { page } = await windows.device(PHONE, { hasTouch: true });
+  await page.goto(relay.ready.url);
+  await page.getByRole("heading", { name: "Pair this device" }).waitFor();
+  await shot(page, "phone-light-4-pair");
+  await page.close();
+});

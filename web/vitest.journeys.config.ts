@@ -1,0 +1,14 @@
+import { defineConfig } from "vitest/config";
+
+// The real binary and a real browser: one at a time, each with time to start.
+export default defineConfig({
+  test: {
+    // Figures depend on what else the machine does, so they are asked for by themselves.
+    include: [process.env.FARHELM_BENCH ? "journeys/**/*.bench.ts" : "journeys/**/*.journey.ts"],
+    environment: "node",
+    fileParallelism: false,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    reporters: ["verbose"],
+  },
+});

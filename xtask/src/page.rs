@@ -1,0 +1,153 @@
+//! The page: its dev server, its types, its checks and its journeys.
+//!
+//! Not here: building it into the binary (`crates/server/build.rs`).
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::shell;
+use crate::test::tally::{self, Tally};
+
+/// Names under which Chromium is found.
+const BROWSERS: [&str; 4] =
+    ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/// `cargo xtask dev [URL]`: the page with hot reload, in front of a relay that runs.
+pub(crate) fn dev(relay: Option<&str>) -> Result<bool, String> {
+    installed()?;
+    let mut vite = node(&["node_modules/vite/bin/vite.js", "--open", "false"]);
+    if let Some(relay) = relay {
+        vite.env("FARHELM_URL", relay);
+    }
+    shell::say(
+        "The page's sockets and API go to the relay at FARHELM_URL (http://127.0.0.1:4780).",
+    );
+    shell::succeeds(vite)
+}
+
+/// `cargo xtask codegen`: writes the page's types from the frames.
+pub(crate) fn codegen() -> Result<bool, String> {
+    let mut test = shell::cargo();
+    test.args(["test", "--quiet", "--package", "wire", "--lib", "typescript"]);
+    test.env("FARHELM_WRITE_TYPES", "1");
+    shell::succeeds(test)
+}
+
+/// `cargo xtask page`: everything that has to hold of the page alone.
+pub(crate) fn run() -> Result<bool, String> {
+    let (checked, _) = check()?;
+    let (walked, _) = journeys()??;
+    Ok(checked && walked)
+}
+
+/// Format, types and tests of the page.
+pub(crate) fn check() -> Result<(bool, Tally), String> {
+    installed()?;
+    let mut well =
+        shell::succeeds(node(&["node_modules/prettier/bin/prettier.cjs", "--check", "."]))?;
+    let types = ["node_modules/svelte-check/bin/svelte-check", "--fail-on-warnings"];
+    well &= shell::succeeds(node(&types))?;
+    let (passes, tally) = run_tests(&[])?;
+    Ok((well && passes, tally))
+}
+
+/// `cargo xtask bench-web`: what a streamed word and a first view cost, in a real browser.
+pub(crate) fn bench() -> Result<bool, String> {
+    let (well, _) = in_browser(Walk::Bench)??;
+    Ok(well)
+}
+
+/// The real binary in a real browser. `Err` says why it cannot be tried here.
+pub(crate) fn journeys() -> Result<Result<(bool, Tally), String>, String> {
+    in_browser(Walk::Journeys)
+}
+
+/// What is done in the browser.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Walk {
+    Journeys,
+    Bench,
+}
+
+fn in_browser(walk: Walk) -> Result<Result<(bool, Tally), String>, String> {
+    installed()?;
+    let Some(browser) = browser().or_else(fetch_browser) else {
+        return Ok(Err("the page's journeys: no Chromium was found and none could be installed; \
+                       try `apt install chromium`"
+            .to_owned()));
+    };
+    let mut build = shell::cargo();
+    build.args(["build", "--package", "farhelm"]);
+    if !shell::succeeds(build)? {
+        return Ok(Ok((false, Tally::FAILURE)));
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    let target = target.unwrap_or_else(|| shell::root().join("target"));
+    let mut places = vec![
+        ("FARHELM_BINARY", target.join("debug/farhelm")),
+        ("FARHELM_SHOTS", target.join("page-shots")),
+        ("FARHELM_CHROMIUM", browser),
+    ];
+    if walk == Walk::Bench {
+        places.push(("FARHELM_BENCH", PathBuf::from("1")));
+    }
+    run_tests(&places).map(Ok)
+}
+
+/// The journeys where places are named, else the tests that need none.
+fn run_tests(places: &[(&str, PathBuf)]) -> Result<(bool, Tally), String> {
+    let mut words = vec!["node_modules/vitest/vitest.mjs", "run"];
+    if !places.is_empty() {
+        words.extend(["--config", "vitest.journeys.config.ts"]);
+    }
+    let mut vitest = node(&words);
+    vitest.env("NO_COLOR", "1").envs(places.iter().cloned());
+    let (passes, lines) = shell::watch(vitest)?;
+    Ok((passes, tally::count(&lines)))
+}
+
+fn node(words: &[&str]) -> Command {
+    let mut command = Command::new("node");
+    command.args(words).current_dir(shell::root().join("web"));
+    command
+}
+
+/// What the lock file names is there. The stamp is also that of the server's build script.
+fn installed() -> Result<(), String> {
+    let web = shell::root().join("web");
+    let lock = std::fs::read_to_string(web.join("package-lock.json"))
+        .map_err(|error| format!("web/package-lock.json cannot be read: {error}"))?;
+    let stamp = web.join("node_modules/.farhelm-installed");
+    if std::fs::read_to_string(&stamp).is_ok_and(|kept| kept == lock) {
+        return Ok(());
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--no-audit", "--no-fund", "--loglevel", "error"]).current_dir(&web);
+    if !shell::succeeds(npm)? {
+        return Err("npm could not fetch what the page is built with (is there a network?)".into());
+    }
+    std::fs::write(&stamp, lock).map_err(|error| format!("{} : {error}", stamp.display()))
+}
+
+fn browser() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("FARHELM_CHROMIUM") {
+        return Some(PathBuf::from(named));
+    }
+    let path = std::env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let places = BROWSERS.iter().flat_map(|name| folders.iter().map(move |dir| dir.join(name)));
+    places.into_iter().find(|place| place.is_file())
+}
+
+/// Debian's, where this account may install it.
+fn fetch_browser() -> Option<PathBuf> {
+    let apt = |words: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
+        shell::answers(command)
+    };
+    shell::say("Chromium is not here; trying apt-get install chromium");
+    let packages = ["install", "-y", "--no-install-recommends", "chromium", "fonts-dejavu-core"];
+    let installs = apt(&packages) || (apt(&["update"]) && apt(&packages));
+    installs.then(browser).flatten()
+}
