@@ -377,7 +377,11 @@ impl Door for Lobby {
 
     fn recognise(&self, token: String) -> ports::Work<Option<Recognised>> {
         let auth = self.auth.clone();
-        Box::pin(async move { auth.recognise(token, crate::clock::now()).await })
+        Box::pin(async move {
+            let known = auth.recognise(token, crate::clock::now()).await;
+            // A machine's token is nobody's here, as at the door.
+            known.filter(|known| known.principal.role != Role::Proxy)
+        })
     }
 
     fn spend(&self, credential: CredentialId, nonce: [u8; 12]) -> ports::Work<bool> {
@@ -394,7 +398,7 @@ impl Door for Lobby {
         let auth = self.auth.clone();
         Box::pin(async move {
             let principal = auth.check(&token, crate::clock::now());
-            principal.filter(|who| !webchannel::is_paired(who))
+            principal.filter(|who| !webchannel::is_paired(who) && who.role != Role::Proxy)
         })
     }
 }

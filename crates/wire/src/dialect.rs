@@ -40,7 +40,14 @@ pub fn sniff(first_text: &str) -> Opening {
         ("connection_hello", Some("proxy")) => Opening::NativeProxy,
         ("connection_hello", _) => Opening::NativeClient,
         ("req", _) if first.method.is_some() => Opening::Blob,
-        ("control_request" | "control_response" | "user" | "keep_alive", _) => Opening::Control,
+        (
+            "control_request"
+            | "control_response"
+            | "control_cancel_request"
+            | "user"
+            | "keep_alive",
+            _,
+        ) => Opening::Control,
         ("pairing_request" | "user_message" | "approval_response", _) => Opening::Webchannel,
         (
             "prompt"
@@ -92,6 +99,7 @@ mod tests {
             (r#"{"type":"req","id":"1","method":"connect","params":{}}"#, Opening::Blob),
             (r#"{"id":"1","type":"get_state"}"#, Opening::Pi),
             (r#"{"type":"control_request","request_id":"1","request":{}}"#, Opening::Control),
+            (r#"{"type":"control_cancel_request","request_id":"1"}"#, Opening::Control),
             (r#"{"type":"pairing_request","code":"123456"}"#, Opening::Webchannel),
         ];
         for (text, opening) in cases {

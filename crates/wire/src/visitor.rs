@@ -257,6 +257,10 @@ pub trait Visitor: Send {
     fn on_text(&mut self, text: &str, throttle: &mut dyn Throttle, now: Timestamp) -> Vec<Act>;
     /// Something that was asked for comes back.
     fn on_answer(&mut self, ticket: u64, answer: Answer, now: Timestamp) -> Vec<Act>;
+    /// The last answer told who speaks: what was said before counts for them now.
+    fn on_known(&mut self, _throttle: &mut dyn Throttle, _now: Timestamp) -> Vec<Act> {
+        vec![]
+    }
     /// The next recorded event of the session that is followed.
     fn on_event(&mut self, recorded: &Recorded, encoded: &Encoded, acts: &mut Vec<Act>);
     /// A passing event of the session that is followed.

@@ -272,9 +272,9 @@ impl Visitor for Connection {
                 return vec![Act::Send(error)];
             }
         };
-        let is_send = !is_stranger && matches!(frame.said, Said::User { .. });
         let is_full = self.waiting.len() >= WAITING_MAX;
-        if !may_speak || is_full || (is_send && !throttle.send(now)) {
+        let may_send = is_stranger || !frame.is_send() || throttle.send(now);
+        if !may_speak || is_full || !may_send {
             return vec![self.too_much(frame.request.as_deref())];
         }
         self.waiting.push_back(frame);
@@ -283,6 +283,7 @@ impl Visitor for Connection {
 
     fn on_answer(&mut self, ticket: u64, answer: Answer, now: Timestamp) -> Vec<Act> {
         let Some(asked) = self.tickets.remove(&ticket) else { return vec![] };
+        let was_stranger = self.who().is_none();
         self.busy.take_if(|busy| *busy == ticket);
         let mut acts = match (asked, answer) {
             (Asked::Pair(pairing), Answer::Paired(paired)) => self.on_paired(*pairing, paired, now),
@@ -318,6 +319,22 @@ impl Visitor for Connection {
                 _,
             ) => vec![],
         };
+        // What a stranger said is counted first, for whom it turned out to be.
+        if !was_stranger || self.who().is_none() {
+            acts.extend(self.advance(now));
+        }
+        acts
+    }
+
+    fn on_known(&mut self, throttle: &mut dyn Throttle, now: Timestamp) -> Vec<Act> {
+        let mut acts = vec![];
+        for frame in std::mem::take(&mut self.waiting) {
+            if throttle.frame(now) && (!frame.is_send() || throttle.send(now)) {
+                self.waiting.push_back(frame);
+            } else {
+                acts.push(self.too_much(frame.request.as_deref()));
+            }
+        }
         acts.extend(self.advance(now));
         acts
     }

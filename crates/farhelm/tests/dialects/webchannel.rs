@@ -216,6 +216,55 @@ async fn an_access_token_opens_no_other_door() {
     assert_eq!(finals(&again.until(is_final).await), ["heard"]);
 }
 
+// spec: webchannel/tokens.2
+#[tokio::test]
+async fn a_machines_token_is_nobodys_here() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let machine = Machine::new("", None, [1; 32]);
+    let mut client = Client::open(&up, "/ws/webchannel", machine).await.unwrap();
+    let token = &up.told["proxy_token"];
+    let frame = json!({ "v": 1, "type": "user_message", "session_id": "default",
+        "payload": { "content": "say: hello", "access_token": token } });
+    client.say(&frame).await;
+    assert_eq!(client.error().await, "unauthorized");
+}
+
+// spec: webchannel/limits.1
+#[tokio::test]
+async fn a_new_socket_for_every_few_messages_gets_around_no_limit() {
+    let place = Place::new();
+    let up = place.up(&["--sends-per-10s", "3"]);
+    let mut client = Client::paired(&place, &up, "/ws/webchannel", 1).await;
+    let mut sockets = vec![];
+    for _ in 0..3 {
+        let (mut socket, _) = connect_async(address(&up, "/ws/webchannel")).await.unwrap();
+        for _ in 0..4 {
+            let frame = client.machine.say("say: more");
+            socket.feed(Message::text(frame.to_string())).await.unwrap();
+        }
+        socket.flush().await.unwrap();
+        sockets.push(socket);
+    }
+    let mut refused = 0;
+    for socket in &mut sockets {
+        // Every message is answered: refused, or heard again by whoever said it.
+        let mut answered = 0;
+        while answered < 4 {
+            let heard = tokio::time::timeout(PATIENCE, socket.next()).await.unwrap();
+            let Message::Text(text) = heard.unwrap().unwrap() else { continue };
+            let envelope: Value = serde_json::from_str(&text).unwrap();
+            if envelope["type"] == "error" {
+                assert_eq!(envelope["payload"]["code"], "rate_limited");
+                refused += 1;
+            }
+            let is_own = envelope["type"] == "user_message" && !envelope["request_id"].is_null();
+            answered += usize::from(envelope["type"] == "error" || is_own);
+        }
+    }
+    assert_eq!(refused, 9, "of twelve, three were taken");
+}
+
 // spec: webchannel/pairing.3
 #[tokio::test]
 async fn five_wrong_codes_lock_pairing_even_for_the_right_one() {

@@ -181,20 +181,25 @@ impl<V: Visitor> Gate<V> {
     }
 
     async fn answer(&mut self, ticket: u64, answer: Answer) {
-        let acts = self.visitor.on_answer(ticket, answer, self.now());
-        self.meet();
+        let now = self.now();
+        let mut acts = self.visitor.on_answer(ticket, answer, now);
+        if self.meet() {
+            acts.extend(self.visitor.on_known(&mut self.throttle, now));
+        }
         self.carry_out(acts).await;
     }
 
     /// Whoever comes in by a word within a frame is counted and watched under their own name.
-    fn meet(&mut self) {
+    /// Whether that is somebody else than before.
+    fn meet(&mut self) -> bool {
         let credential = self.visitor.principal().map(|who| who.credential.clone());
         if credential == self.credential {
-            return;
+            return false;
         }
         self.throttle.rename(super::client::key(self.visitor.principal()));
         self.revoked = credential.as_ref().map(|credential| self.door.revoked(credential));
         self.credential = credential;
+        true
     }
 
     async fn on_revoked(&mut self) {

@@ -5,7 +5,7 @@
 //!
 //! Not here: making the code (`secret`) and the token (`auth`), HTTP (`api::pair`).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use domain::{Role, Timestamp};
@@ -18,7 +18,7 @@ pub const CODES_OPEN_MAX: usize = 16;
 pub const WRONG_TRIES_PER_ADDRESS_MAX: usize = 5;
 /// Wrong tries of all addresses before everybody is locked out.
 pub const WRONG_TRIES_MAX: usize = 40;
-/// How long a wrong try counts.
+/// How long a wrong try counts, and how long a lock-out lasts from the last of them.
 pub const WRONG_TRY_COUNTS_MS: u64 = 300_000;
 
 /// A code that waits for its device.
@@ -48,6 +48,9 @@ pub(crate) struct Pairing {
     open: VecDeque<Open>,
     /// When each recent wrong try was, and by whom, oldest first.
     wrong: VecDeque<(Timestamp, Neighbourhood)>,
+    /// Who is locked out (`None`: everybody) and until when. Each takes several wrong tries, of
+    /// which only so many are taken at once.
+    locked: Vec<(Option<Neighbourhood>, Timestamp)>,
 }
 
 /// One household: an IPv4 address, or the /64 that an IPv6 household has to itself.
@@ -84,7 +87,7 @@ impl Pairing {
         let found = self.open.iter().position(|open| open.code == code);
         let taken = found.and_then(|index| self.open.remove(index));
         let Some(open) = taken else {
-            self.wrong.push_back((now, from));
+            self.note_wrong(from, now);
             return Err(PairRefused::WrongCode);
         };
         Ok(open.role)
@@ -93,19 +96,24 @@ impl Pairing {
     fn forget(&mut self, now: Timestamp) {
         self.open.retain(|open| now < open.expires_at);
         self.wrong.retain(|(at, _)| now.ms_since(*at) < WRONG_TRY_COUNTS_MS);
+        self.locked.retain(|(_, until)| now < *until);
+    }
+
+    fn note_wrong(&mut self, from: Neighbourhood, now: Timestamp) {
+        self.wrong.push_back((now, from));
+        let here = self.wrong.iter().filter(|(_, by)| *by == from).count();
+        let until = now.plus_ms(WRONG_TRY_COUNTS_MS);
+        if here >= WRONG_TRIES_PER_ADDRESS_MAX {
+            self.locked.push((Some(from), until));
+        }
+        if self.wrong.len() >= WRONG_TRIES_MAX {
+            self.locked.push((None, until));
+        }
     }
 
     fn locked_for_ms(&self, from: Neighbourhood, now: Timestamp) -> Option<u64> {
-        let mut counts: HashMap<Neighbourhood, usize> = HashMap::new();
-        for (_, by) in &self.wrong {
-            *counts.entry(*by).or_default() += 1;
-        }
-        let here = counts.get(&from).copied().unwrap_or_default();
-        let locked_here = here >= WRONG_TRIES_PER_ADDRESS_MAX;
-        let locked = locked_here || self.wrong.len() >= WRONG_TRIES_MAX;
-        let mut counting = self.wrong.iter().filter(|(_, by)| !locked_here || *by == from);
-        let oldest = counting.next().filter(|_| locked)?;
-        Some(oldest.0.plus_ms(WRONG_TRY_COUNTS_MS).ms_since(now))
+        let concerned = self.locked.iter().filter(|(who, _)| who.is_none_or(|who| who == from));
+        concerned.map(|(_, until)| until.ms_since(now)).max()
     }
 }
 
@@ -180,6 +188,23 @@ mod tests {
         pairing.offer("123456", Role::Operator, later).unwrap();
 
         assert_eq!(pairing.redeem("123456", address(1), later), Ok(Role::Operator));
+    }
+
+    #[test]
+    fn a_lock_out_lasts_five_minutes_from_the_last_wrong_try() {
+        let mut pairing = Pairing::default();
+        let minute = |number: u64| NOW.plus_ms(number * 60_000);
+        for number in 0..WRONG_TRIES_PER_ADDRESS_MAX as u64 {
+            let _ = pairing.redeem("000000", address(1), minute(number));
+        }
+        for number in 5..9 {
+            pairing.offer("123456", Role::Operator, minute(number));
+            let told = pairing.redeem("123456", address(1), minute(number));
+            let locked = PairRefused::LockedOut { retry_after_ms: (9 - number) * 60_000 };
+            assert_eq!(told, Err(locked), "minute {number}");
+        }
+        pairing.offer("654321", Role::Operator, minute(9)).unwrap();
+        assert_eq!(pairing.redeem("654321", address(1), minute(9)), Ok(Role::Operator));
     }
 
     #[test]

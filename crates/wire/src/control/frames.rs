@@ -5,8 +5,8 @@
 //!
 //! Not here: what follows from a frame (`requests`, `answers`, `sends`).
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -105,9 +105,13 @@ pub(super) struct Source {
 pub(super) struct Request {
     pub(super) subtype: String,
     pub(super) model: Value,
+    #[serde(deserialize_with = "lenient")]
     pub(super) mode: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     pub(super) title: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     pub(super) message_uuid: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     pub(super) cancel_queued: bool,
     pub(super) hooks: Option<IgnoredAny>,
 }
@@ -116,10 +120,13 @@ pub(super) struct Request {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Response {
+    #[serde(deserialize_with = "lenient")]
     pub(super) subtype: String,
+    #[serde(deserialize_with = "lenient")]
     pub(super) request_id: String,
+    #[serde(deserialize_with = "lenient")]
     pub(super) error: Option<String>,
-    #[serde(rename = "response")]
+    #[serde(rename = "response", deserialize_with = "lenient")]
     pub(super) answer: Option<Permission>,
 }
 
@@ -127,13 +134,27 @@ pub(super) struct Response {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Permission {
+    #[serde(deserialize_with = "lenient")]
     pub(super) behavior: String,
     #[serde(rename = "updatedInput")]
     pub(super) updated_input: Option<Box<RawValue>>,
-    #[serde(rename = "updatedPermissions")]
+    #[serde(rename = "updatedPermissions", deserialize_with = "lenient")]
     pub(super) updated_permissions: Option<Vec<Value>>,
+    #[serde(deserialize_with = "lenient")]
     pub(super) message: Option<String>,
+    #[serde(deserialize_with = "lenient")]
     pub(super) interrupt: bool,
+}
+
+/// A field of another shape than its name promises counts as absent: an answer that was dropped
+/// for it would leave the agent waiting, a request would not be told that it is unknown.
+fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(raw.get()).unwrap_or_default())
 }
 
 #[derive(Deserialize)]

@@ -32,6 +32,13 @@ pub(super) struct Frame {
     pub(super) said: Said,
 }
 
+impl Frame {
+    /// Whether it is something to say to the agent.
+    pub(super) fn is_send(&self) -> bool {
+        matches!(self.said, Said::User { .. })
+    }
+}
+
 /// What an envelope holds.
 #[derive(Debug)]
 pub(super) enum Said {

@@ -22,6 +22,8 @@ pub(super) const SEALED_BYTES_MAX: usize = 65_536;
 /// Sends of this connection that are not delivered yet; of more, the oldest fail in silence. The
 /// relay's queue is shorter.
 const OWN_SENDS_MAX: usize = 1_024;
+/// What went wrong went wrong with the agent.
+pub(super) const AGENT_ERROR: &str = "agent_error";
 /// What ciphertext has more than its plaintext.
 const TAG_BYTES: usize = 16;
 
@@ -122,7 +124,7 @@ impl Connection {
     /// A send did not reach the agent. Its sender is told.
     pub(super) fn on_send_failed(&mut self, id: &MessageId, failure: &Failure) -> Option<Act> {
         let OwnSend { request, .. } = self.disown(id)?;
-        let (code, words) = (failure.code.as_str(), &failure.message);
+        let (code, words) = (told_code(failure), &failure.message);
         Some(Act::Send(self.writer.error(request.as_deref(), code, words)))
     }
 
@@ -213,6 +215,15 @@ fn open(key: &seal::Key, sealed: Value) -> Result<Opened, (&'static str, &'stati
     Ok(Opened { nonce, text: matter.content.ok_or(shape)? })
 }
 
+/// The code of a send that failed. What an agent is not allowed is not what this client is not
+/// allowed: it would forget its token.
+fn told_code(failure: &Failure) -> &str {
+    match failure.code.as_str() {
+        "unauthorized" => AGENT_ERROR,
+        code => code,
+    }
+}
+
 /// Why nothing came of a wish: a code, and words. `unauthorized` is not among them: a client would
 /// forget its token for it.
 pub(super) fn denial(denied: &Denied) -> (String, String) {
@@ -228,7 +239,7 @@ pub(super) fn denial(denied: &Denied) -> (String, String) {
             | Refusal::TooManyRequests { .. } => "rate_limited",
             Refusal::SendRepeated(told) => match &told.state {
                 State::Accepted | State::Delivered => "e2e_replay",
-                State::Failed(failure) => failure.code.as_str(),
+                State::Failed(failure) => told_code(failure),
             },
             Refusal::NotQueued(_)
             | Refusal::RequestRepeated(_)

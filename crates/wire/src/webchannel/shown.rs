@@ -13,6 +13,7 @@ use domain::session::{Event, Recorded, delivery, prompts, runs, status, transcri
 use serde_json::{Value, json};
 
 use super::envelope::{Seal, cut};
+use super::sends::AGENT_ERROR;
 use super::stream::News;
 use super::{Connection, approvals};
 use crate::visitor::{Act, Encoded, Followed, Slot};
@@ -96,7 +97,7 @@ impl Connection {
                     acts.push(self.speak("assistant_final", None, &nothing, Voice::Agent));
                 }
                 if let runs::Outcome::Failed(words) = outcome {
-                    acts.push(Act::Send(self.writer.error(None, "agent_error", words)));
+                    acts.push(Act::Send(self.writer.error(None, AGENT_ERROR, words)));
                 }
             }
             Event::Delivery(delivery::Event::Failed { id, failure }) => {

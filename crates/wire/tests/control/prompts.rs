@@ -100,3 +100,41 @@ fn a_question_that_goes_away_is_withdrawn() {
         ["control_cancel_request", "system/session_state_changed/idle"]
     );
 }
+
+// spec: control/permissions.12
+#[test]
+fn an_answer_with_fields_of_another_shape_still_counts() {
+    for (answer, chosen) in [
+        (json!({ "behavior": "deny", "message": null, "interrupt": null }), "no"),
+        (json!({ "behavior": "deny", "message": 7 }), "no"),
+        (json!({ "behavior": "allow", "updatedInput": null, "updatedPermissions": {} }), "yes"),
+        (json!({ "behavior": "allow", "toolUseID": "t", "decisionClassification": 7 }), "yes"),
+    ] {
+        let mut relay = Relay::watched();
+        relay.asks("p1");
+        relay.heard("a");
+        relay.json(
+            "a",
+            &json!({ "type": "control_response", "response": {
+                "subtype": "success", "request_id": "p1", "response": answer } }),
+        );
+        let settled = relay.ledger.iter().find_map(|it| match &it.event {
+            Event::Prompt(prompts::Event::Settled { choice, .. }) => choice.clone(),
+            _ => None,
+        });
+        assert_eq!(settled, Some(chosen.into()), "{answer}");
+    }
+    // One that says neither leaves it open, and its sender hears why.
+    for answer in [json!({ "behavior": 7 }), json!("allow"), json!(null), json!([])] {
+        let mut relay = Relay::watched();
+        relay.asks("p1");
+        relay.heard("a");
+        relay.json(
+            "a",
+            &json!({ "type": "control_response", "response": {
+                "subtype": "success", "request_id": "p1", "response": answer } }),
+        );
+        assert_eq!(kinds(&relay.heard("a")), ["system/informational"], "{answer}");
+        assert_eq!(relay.session.glance().card.prompts.len(), 1);
+    }
+}

@@ -234,3 +234,19 @@ fn too_many_requests_in_flight_are_refused_and_forgotten_ones_not_answered() {
     assert_eq!(answered.len(), 63, "not the one that was withdrawn");
     assert!(answered.iter().all(|it| it["response"]["request_id"] != "r0"));
 }
+
+// spec: control/requests.2
+#[test]
+fn an_unknown_request_is_told_so_whatever_its_fields_are() {
+    let mut relay = configured();
+    ask(
+        &mut relay,
+        &json!({ "subtype": "tomorrow", "mode": 5, "title": [], "cancel_queued": "x" }),
+    );
+    let answer = relay.heard("a").remove(0);
+    let words = "Unsupported control request subtype: tomorrow";
+    assert_eq!(answer["response"]["error"], words);
+    ask(&mut relay, &json!({ "subtype": "set_permission_mode", "mode": 5 }));
+    let answer = relay.heard("a").remove(0);
+    assert_eq!(answer["response"]["error"], "set_permission_mode needs a mode");
+}

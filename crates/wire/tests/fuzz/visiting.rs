@@ -159,7 +159,11 @@ impl Peer for Visiting {
                     (ticket, Answer::Followed(followed))
                 }
             };
-            let acts = self.visitor.on_answer(ticket, answer, world.now);
+            let before = self.visitor.principal().cloned();
+            let mut acts = self.visitor.on_answer(ticket, answer, world.now);
+            if self.visitor.principal() != before.as_ref() {
+                acts.extend(self.visitor.on_known(&mut Open, world.now));
+            }
             self.carry_out(world, acts);
             if !all {
                 return;

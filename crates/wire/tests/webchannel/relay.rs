@@ -410,7 +410,12 @@ impl Relay {
             return;
         }
         let now = self.now;
-        let acts = self.client(name).machine.on_answer(ticket, answer, now);
+        let client = self.client(name);
+        let was_stranger = client.machine.principal().is_none();
+        let mut acts = client.machine.on_answer(ticket, answer, now);
+        if was_stranger && client.machine.principal().is_some() {
+            acts.extend(client.machine.on_known(&mut client.gauge, now));
+        }
         self.carry_out(name, acts);
     }
 

@@ -118,6 +118,19 @@ fn a_message_that_fails_is_told_to_its_sender_alone_under_its_own_id() {
     assert_eq!(relay.heard("o").len(), 0);
 }
 
+// spec: webchannel/errors.3
+#[test]
+fn what_the_agent_was_not_allowed_does_not_cost_the_client_its_token() {
+    let mut relay = Relay::paired();
+    relay.user("a", "r7", "hello");
+    let Some(Order::Deliver { send, attempt }) = relay.session.owed().pop() else {
+        panic!("nothing is owed");
+    };
+    let failure = Failure::new("unauthorized", "the agent is not logged in");
+    relay.report(Report::SendFailed { id: send.id, attempt: Some(attempt), failure });
+    assert_eq!(relay.errors("a"), ["agent_error"]);
+}
+
 // spec: webchannel/credentials.1
 #[test]
 fn a_viewer_sees_everything_and_is_not_asked_to_pair_again_for_trying() {
@@ -165,4 +178,32 @@ fn too_many_frames_or_sends_are_answered_so() {
     relay.user("a", "r1", "x");
     relay.obey();
     assert_eq!(kinds(&relay.heard("a")), ["user_message"]);
+}
+
+// spec: webchannel/limits.1
+#[test]
+fn what_was_said_before_the_token_was_looked_at_counts_too() {
+    for in_address in [false, true] {
+        let mut relay = Relay::paired();
+        let token = relay.client("a").token.clone();
+        let query = if in_address { format!("token={token}") } else { String::new() };
+        relay.is_slow = true;
+        relay.reopen("a", &query);
+        relay.client("a").gauge.sends_left = Some(1);
+        for request in ["r1", "r2", "r3"] {
+            relay.user("a", request, "x");
+        }
+        relay.is_slow = false;
+        relay.catch_up();
+        let heard = relay.heard("a");
+        assert_eq!(kinds(&heard), ["error", "error"], "{query}");
+        for (frame, request) in heard.iter().zip(["r2", "r3"]) {
+            assert_eq!(
+                (&frame["payload"]["code"], &frame["request_id"]),
+                (&json!("rate_limited"), &json!(request))
+            );
+        }
+        relay.obey();
+        assert_eq!(relay.heard("a")[0]["request_id"], "r1");
+    }
 }
