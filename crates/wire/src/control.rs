@@ -208,10 +208,8 @@ impl Connection {
             Event::Run(runs::Event::Ended { outcome, usage, .. }) => {
                 frames.extend(self.streaming.cut(&self.view));
                 let mut result = Frames::of(&self.view, recorded);
-                // The state that follows has the first uuid of the event.
-                let mut frame = system::result(&self.view, outcome, usage.as_ref(), recorded.at);
-                frame["uuid"] = names::of_event(&self.view.session, recorded.sequence, 1).into();
-                result.push(frame);
+                let usage = usage.as_ref();
+                result.push(system::recorded_result(&self.view, outcome, usage, recorded));
                 frames.extend(result.unnumbered());
                 frames.extend_from_slice(self.shared(recorded, encoded));
             }

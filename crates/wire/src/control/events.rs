@@ -43,7 +43,7 @@ pub(super) fn past(view: &View, recorded: &Recorded) -> Vec<Bytes> {
         }
         Event::Transcript(event) => said(&mut frames, view, event),
         Event::Run(runs::Event::Ended { outcome, usage, .. }) => {
-            frames.push(system::result(view, outcome, usage.as_ref(), recorded.at));
+            frames.push(system::recorded_result(view, outcome, usage.as_ref(), recorded));
         }
         // Whoever was asked before it went away need not ask its person any more.
         Event::Prompt(prompts::Event::Settled { prompt, .. }) => {

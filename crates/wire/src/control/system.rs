@@ -1,12 +1,13 @@
 //! What the session does, besides what is said: its beginning, its state, its results.
 
 use domain::content::Usage;
+use domain::session::Recorded;
 use domain::session::runs::Outcome;
 use domain::{MessageId, Timestamp};
 use serde_json::{Value, json};
 
-use super::modes;
 use super::view::View;
+use super::{modes, names};
 
 /// What this relay does of what newer clients look for.
 const CAPABILITIES: [&str; 2] = ["interrupt_receipt_v1", "interrupt_cancel_queued_v1"];
@@ -36,12 +37,7 @@ pub(super) fn mode_changed(view: &View) -> Value {
 }
 
 /// The end of a run.
-pub(super) fn result(
-    view: &View,
-    outcome: &Outcome,
-    usage: Option<&Usage>,
-    at: Timestamp,
-) -> Value {
+fn result(view: &View, outcome: &Outcome, usage: Option<&Usage>, at: Timestamp) -> Value {
     let run = view.run.as_ref();
     let began_at = run.and_then(|run| run.began_at).unwrap_or(at);
     let unknown = Usage::default();
@@ -79,6 +75,19 @@ pub(super) fn result(
         Outcome::Interrupted => failed(&mut frame, "The run was interrupted", "aborted_streaming"),
         Outcome::Failed(words) => failed(&mut frame, words, "model_error"),
     }
+    frame
+}
+
+/// The same of a recorded event, with the uuid that it has whenever it is told: the first is that
+/// of the state that follows.
+pub(super) fn recorded_result(
+    view: &View,
+    outcome: &Outcome,
+    usage: Option<&Usage>,
+    recorded: &Recorded,
+) -> Value {
+    let mut frame = result(view, outcome, usage, recorded.at);
+    frame["uuid"] = json!(names::of_event(&view.session, recorded.sequence, 1));
     frame
 }
 

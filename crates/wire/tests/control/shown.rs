@@ -255,3 +255,22 @@ fn everybody_gets_the_same_bytes_whenever_they_joined() {
     // Not only equal: encoded once.
     assert!(first.iter().zip(&second).all(|(a, b)| a.as_ptr() == b.as_ptr()));
 }
+
+// spec: control/messages.1
+#[test]
+fn what_is_told_again_has_the_uuid_that_it_had() {
+    let mut relay = Relay::watched();
+    relay.starts("run_1");
+    relay.report(call("t1", None));
+    relay.report(update("t1", ToolStatus::Completed, Some("x")));
+    relay.says("m1", text("one"));
+    relay.ends("run_1", Outcome::Completed);
+    relay.open("b", &format!("session={SESSION}&from_sequence_num=0"));
+    let uuids = |heard: Vec<serde_json::Value>| -> Vec<_> {
+        let said = heard.into_iter().filter(|it| it["type"] != "system");
+        said.map(|it| (it["type"].clone(), it["uuid"].clone())).collect()
+    };
+    let (live, again) = (uuids(relay.heard("a")), uuids(relay.heard("b")));
+    assert_eq!(live.len(), 4);
+    assert_eq!(live, again);
+}
