@@ -118,9 +118,11 @@ fn an_answer_with_fields_of_another_shape_still_counts() {
             &json!({ "type": "control_response", "response": {
                 "subtype": "success", "request_id": "p1", "response": answer } }),
         );
-        let settled = relay.ledger.iter().find_map(|it| match &it.event {
-            Event::Prompt(prompts::Event::Settled { choice, .. }) => choice.clone(),
-            _ => None,
+        let settled = relay.ledger.iter().find_map(|it| {
+            let Event::Prompt(prompts::Event::Settled { choice, .. }) = &it.event else {
+                return None;
+            };
+            choice.clone()
         });
         assert_eq!(settled, Some(chosen.into()), "{answer}");
     }
