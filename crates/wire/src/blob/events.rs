@@ -25,6 +25,8 @@ use crate::time::Time;
 pub(super) const SEALED: &str = "[sealed]";
 /// The failure of a send that was taken out of the queue.
 const DISCARDED: &str = "discarded";
+/// What people are told of what a person stopped, or took out of the line.
+const CANCELLED: &str = "Request cancelled by user";
 /// The failure of a send whose fate nobody knows: trying it again may say it twice.
 const UNKNOWN_FATE: &str = delivery::DELIVERY_UNKNOWN;
 
@@ -101,11 +103,7 @@ pub(super) fn ended(
                 frames.push(event("final", &payload, Some(sequence)));
             }
             Outcome::Interrupted => {
-                let words = if run.is_stopping {
-                    "Request cancelled by user"
-                } else {
-                    "The run was interrupted"
-                };
+                let words = if run.is_stopping { CANCELLED } else { "The run was interrupted" };
                 frames.push(cancelled(name, words, sequence));
             }
             Outcome::Failed(words) => {
@@ -204,7 +202,7 @@ fn line(view: &View, recorded: &Recorded) -> Vec<Bytes> {
 fn failed(send: &MessageId, failure: &Failure, sequence: Sequence) -> Bytes {
     let (name, words) = (send.as_str(), failure.message.as_str());
     match failure.code.as_str() {
-        DISCARDED => cancelled(name, words, sequence),
+        DISCARDED => cancelled(name, CANCELLED, sequence),
         SESSION_NOT_CONNECTED => error(Some(name), words, true, "NOT_CONNECTED", Some(sequence)),
         code => {
             let words = format!("{words} ({code})");

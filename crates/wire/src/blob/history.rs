@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use domain::content::{Author, Message};
-use domain::session::{Event, Recorded, transcript};
+use domain::session::{Event, Recorded, delivery, transcript};
 use domain::{MessageId, Sequence, SessionId, Timestamp};
 use serde::Serialize;
 
@@ -153,6 +153,12 @@ impl LookBack {
     }
 
     fn is_enough(&mut self, recorded: &Recorded) -> bool {
+        if let Event::Delivery(delivery::Event::Accepted(send)) = &recorded.event
+            && self.before.as_ref() == Some(&send.id)
+        {
+            // It was shown, and the agent does not have it: it waits, or it failed.
+            self.before = None;
+        }
         let Event::Transcript(transcript::Event::Message(message)) = &recorded.event else {
             return false;
         };

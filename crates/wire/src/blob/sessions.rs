@@ -135,7 +135,11 @@ impl Connection {
                     format!("Invalid parameters: title has more than {TITLE_CHARS_MAX} characters");
                 refuse(&id, &words)
             }
-            Ok(Titled { title }) => self.list(ListFor::New(New { request: Some(id), title })),
+            Ok(Titled { title }) => {
+                let title = title.filter(|title| !title.trim().is_empty());
+                let title = Some(title.unwrap_or_else(|| NEW_TITLE.to_owned()));
+                self.list(ListFor::New(New { request: Some(id), title }))
+            }
             Err(words) => refuse(&id, &words),
         }
     }
@@ -312,8 +316,7 @@ impl Connection {
     pub(super) fn on_made(&mut self, new: New, session: SessionId, now: Timestamp) -> Vec<Act> {
         let Some(request) = new.request else { return self.switch_to(session, Purpose::Quiet) };
         let payload = json!({
-            "sessionId": session, "title": new.title.as_deref().unwrap_or(NEW_TITLE),
-            "createdAt": Time(now),
+            "sessionId": session, "title": new.title, "createdAt": Time(now),
         });
         vec![Act::Send(granted(&request, &payload))]
     }

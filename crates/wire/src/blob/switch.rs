@@ -261,7 +261,8 @@ fn standing(
 ) -> Vec<Bytes> {
     let mut told = vec![];
     if let Some(run) = view.run_name() {
-        told.push(status_event(Some(run), "thinking", None));
+        let word = if view.prompts.is_empty() { "thinking" } else { "executing_tool" };
+        told.push(status_event(Some(run), word, None));
     }
     let places = waiting.iter().enumerate();
     told.extend(places.map(|(place, send)| queued(send, place + 1, None)));

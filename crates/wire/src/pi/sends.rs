@@ -5,7 +5,7 @@
 //!
 //! Not here: the message as it comes back (`messages`), the queue (`queue`).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use domain::content::{Attachment, Failure};
 use domain::session::delivery::{Mode, Send};
 use domain::session::{Recorded, Wish};
-use domain::{Content, MessageId, Timestamp};
+use domain::{Content, MessageId, SessionId, Timestamp};
 
 use super::frames::{Body, Image};
 use super::{Asked, Connection, responses};
@@ -32,6 +32,8 @@ const BUSY: &str = "Agent is already processing. Specify streamingBehavior ('ste
 pub(super) struct Outgoing {
     waiting: VecDeque<Outbound>,
     is_storing: bool,
+    /// Those that the relay has not answered yet, and for which session.
+    unanswered: BTreeMap<u64, SessionId>,
 }
 
 #[derive(Debug)]
@@ -51,7 +53,11 @@ struct File {
 impl Connection {
     /// `prompt`: now, or as its streaming behavior says.
     pub(super) fn prompt(&mut self, flight: u64, body: Body, now: Timestamp) -> Vec<Act> {
-        let mode = match (body.streaming_behavior.as_deref(), self.view.is_streaming()) {
+        // What this client said just now begins a run, although no event tells of it yet.
+        let mut unanswered = self.outgoing.unanswered.values();
+        let is_busy =
+            self.view.is_streaming() || unanswered.any(|session| *session == self.view.session);
+        let mode = match (body.streaming_behavior.as_deref(), is_busy) {
             (Some("steer"), true) => Some(Mode::Steer),
             (Some("followUp"), true) => Some(Mode::FollowUp),
             (None, true) => return self.refuse_send(flight, BUSY),
@@ -74,6 +80,7 @@ impl Connection {
         match self.outbound(flight, body, mode, now) {
             Ok(outbound) => {
                 self.outgoing.waiting.push_back(outbound);
+                self.outgoing.unanswered.insert(flight, self.view.session.clone());
                 self.go_on()
             }
             Err(words) => self.refuse_send(flight, &words),
@@ -88,6 +95,7 @@ impl Connection {
             (Ok(attachment), Some(next)) => next.send.attachments.push(attachment),
             (Err(failure), Some(_)) => {
                 if let Some(given_up) = self.outgoing.waiting.pop_front() {
+                    self.outgoing.unanswered.remove(&given_up.flight);
                     acts.extend(self.flights.fail(given_up.flight, &failure.message));
                 }
             }
@@ -103,6 +111,7 @@ impl Connection {
         flight: u64,
         done: &Result<Vec<Recorded>, Denied>,
     ) -> Vec<Act> {
+        self.outgoing.unanswered.remove(&flight);
         let answer = match done {
             Ok(_) => self.flights.succeed(flight, None),
             Err(denied) => self.flights.fail(flight, &responses::words(denied)),
@@ -130,6 +139,7 @@ impl Connection {
             };
             if !self.flights.is_open(flight) {
                 // Its client was told that it took too long; it is not sent behind its back.
+                self.outgoing.unanswered.remove(&flight);
                 continue;
             }
             let ticket = self.ticket(Asked::Send(flight));

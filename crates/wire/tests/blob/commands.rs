@@ -117,4 +117,9 @@ fn who_joins_late_is_asked_too() {
     let heard = relay.heard("b");
     assert_eq!(kinds(&heard), ["res", "session_changed", "message/system"]);
     assert_eq!(heard[2]["payload"]["prompt"]["id"], "p1");
+    relay.starts("run_1");
+    relay.connect("c");
+    relay.ask("c", "s", "sessions.switch", &json!({ "sessionId": SESSION }));
+    let expected = ["res", "session_changed", "status/executing_tool", "message/system"];
+    assert_eq!(kinds(&relay.heard("c")), expected);
 }

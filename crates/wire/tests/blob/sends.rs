@@ -241,6 +241,26 @@ fn the_ids_of_echo_and_history_are_the_same() {
     assert!(answer["payload"]["messages"][0]["fromSelf"].is_null());
 }
 
+// spec: blob/events.6
+#[test]
+fn a_message_that_waits_has_a_past_under_its_id_too() {
+    let mut relay = Relay::watched();
+    relay.sends("a", "r", "one");
+    relay.obey(Some("run_1"));
+    relay.message("msg_1", Author::Assistant, vec![Part::Text("so far".to_owned())]);
+    relay.heard("a");
+    relay.sends("a", "s", "two");
+    let heard = relay.heard("a");
+    let echo = heard.iter().find(|it| it["event"] == "message").unwrap();
+    relay.message("msg_2", Author::Assistant, vec![Part::Text("more".to_owned())]);
+    relay.heard("a");
+    let before = json!({ "sessionId": SESSION, "before": echo["payload"]["messageId"] });
+    let answer = relay.asked("a", "sessions.history", &before);
+    let rows = answer["payload"]["messages"].as_array().unwrap();
+    let said: Vec<_> = rows.iter().map(|it| &it["content"]).collect();
+    assert_eq!(said, ["one", "so far"]);
+}
+
 // spec: blob/credentials.2
 #[test]
 fn a_viewer_sees_everything_and_changes_nothing() {

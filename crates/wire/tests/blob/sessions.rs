@@ -95,6 +95,8 @@ fn a_new_session_takes_after_the_latest_unless_the_address_says_otherwise() {
     relay.connect("a");
     let answer = relay.asked("a", "sessions.new", &json!({}));
     assert_eq!(answer["payload"]["title"], "New conversation");
+    let listed = relay.asked("a", "sessions.list", &json!({}));
+    assert!(titles(&listed).contains(&"New conversation"), "what the answer said is so");
     let wish = relay.launched.pop().unwrap();
     assert_eq!((wish.agent.as_str(), wish.workspace_path.as_deref()), ("codex", Some("/home/me")));
     assert_eq!(wish.machine, Some("laptop".into()));

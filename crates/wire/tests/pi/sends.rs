@@ -20,6 +20,36 @@ fn a_second_prompt_before_the_first_has_begun_is_refused_as_well() {
     assert_eq!(relay.place().session.glance().waiting.len(), 0);
 }
 
+// spec: pi/prompts.2
+#[test]
+fn a_second_prompt_before_the_first_is_answered_is_refused_as_well() {
+    let mut relay = Relay::watched();
+    relay.is_slow = true;
+    relay.json(
+        "a",
+        &json!({ "id": 1, "type": "prompt", "message": "first",
+            "images": [{ "type": "image", "mimeType": "image/png", "data": "eA==" }] }),
+    );
+    relay.json("a", &json!({ "id": 2, "type": "prompt", "message": "second" }));
+    let heard = relay.heard("a");
+    assert_eq!((&heard[0]["id"], &heard[0]["success"]), (&json!(2), &json!(false)));
+    assert!(heard[0]["error"].as_str().unwrap().starts_with("Agent is already processing."));
+    relay.catch_up();
+    let heard = relay.heard("a");
+    assert_eq!((&heard[0]["id"], &heard[0]["success"]), (&json!(1), &json!(true)));
+    assert_eq!(relay.place().session.glance().waiting.len(), 0);
+}
+
+// spec: pi/prompts.2
+#[test]
+fn a_prompt_after_one_that_was_refused_is_taken() {
+    let mut relay = Relay::watched();
+    let unsound = json!({ "type": "prompt", "message": "x", "images": [
+        { "type": "image", "mimeType": "image/png", "data": "?" }] });
+    assert_eq!(relay.ask("a", unsound)["success"], false);
+    assert_eq!(relay.ask("a", prompt("two"))["success"], true);
+}
+
 // spec: pi/prompts.3
 #[test]
 fn when_the_agent_rests_a_streaming_behavior_is_ignored() {
