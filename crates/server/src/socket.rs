@@ -147,7 +147,12 @@ impl Socket {
                 Some(Ok(Message::Text(text))) => Incoming::Text(text.into()),
                 Some(Ok(Message::Binary(_))) => Incoming::Binary,
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
-                Some(Ok(Message::Close(_))) | None => Incoming::Closed,
+                Some(Ok(Message::Close(_))) => {
+                    // The library has the answer ready; unsaid, the peer takes it for a breakdown.
+                    let _ = tokio::time::timeout(LINGER_WITHIN, self.frames.flush()).await;
+                    Incoming::Closed
+                }
+                None => Incoming::Closed,
                 Some(Err(error)) => return judge(&error),
             };
             self.silent = None;

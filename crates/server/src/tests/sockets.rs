@@ -6,6 +6,8 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use relay::gate::close;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
@@ -65,6 +67,16 @@ async fn a_socket_carries_frames_for_whoever_may_open_it() {
     }
     let in_query = format!("/ws?token={}", door.viewer.token);
     echo(&mut open(&door, &in_query, None).await.unwrap(), "hello").await;
+}
+
+#[tokio::test]
+async fn a_goodbye_is_answered() {
+    let door = Knocked::new().await;
+    let mut client = open(&door, "/ws", None).await.unwrap();
+    echo(&mut client, "hello").await;
+    let frame = CloseFrame { code: CloseCode::Normal, reason: "".into() };
+    client.send(Message::Close(Some(frame))).await.unwrap();
+    assert_eq!(close_code(&mut client).await, 1000);
 }
 
 #[tokio::test]
