@@ -244,6 +244,7 @@ impl Demo {
             available_modes: Some(MODES.map(str::to_owned).to_vec()),
             effort: None,
             available_efforts: None,
+            session_file: None,
             commands: None,
             capabilities: BTreeMap::from([
                 can("interrupt", true),

@@ -232,6 +232,10 @@ impl Connection {
             Event::Transcript(transcript::Event::Message(message)) => {
                 match (message.author, &view.run) {
                     (Author::User, _) if self.echoed.remove(&message.id) => {}
+                    (Author::User, _) if names::is_own(&self.own_name, &message.id) => {
+                        let at = (recorded.sequence, recorded.at);
+                        frames.extend(events::own_message(message, at));
+                    }
                     (Author::Assistant, Some(_)) => {
                         self.tokens.on_message(view, message, &mut frames);
                     }

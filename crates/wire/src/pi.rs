@@ -120,7 +120,7 @@ enum Asked {
     },
     Switch {
         flight: u64,
-        session: SessionId,
+        path: String,
     },
     Launch(u64),
     Page,
@@ -252,8 +252,8 @@ impl Visitor for Connection {
             (Asked::First { flight, session }, Answer::Page(page)) => {
                 self.on_first(flight, session, &page)
             }
-            (Asked::Switch { flight, session }, Answer::Listed(listings)) => {
-                self.on_switch(flight, &session, &listings, now)
+            (Asked::Switch { flight, path }, Answer::Listed(listings)) => {
+                self.on_switch(flight, &path, &listings, now)
             }
             (Asked::Launch(flight), Answer::Launched(launched)) => {
                 self.on_launched(flight, launched)

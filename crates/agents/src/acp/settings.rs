@@ -164,6 +164,7 @@ impl Settings {
             available_modes: values(Setting::Mode),
             effort: current(Setting::Effort),
             available_efforts: values(Setting::Effort),
+            session_file: None,
             commands: self.commands.clone(),
             capabilities: BTreeMap::from([
                 can("interrupt", true),

@@ -110,6 +110,7 @@ mod tests {
             available_modes: None,
             effort: None,
             available_efforts: None,
+            session_file: None,
             commands: None,
             capabilities: BTreeMap::new(),
             read_at: Timestamp(1),

@@ -110,6 +110,7 @@ impl Settings {
                 can("resume", true),
             ]),
             available_efforts: Some(efforts).filter(|efforts| !efforts.is_empty()),
+            session_file: None,
             commands: Some(self.commands.clone()),
             read_at: now,
         }

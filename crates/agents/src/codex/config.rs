@@ -162,6 +162,7 @@ impl Settings {
             available_modes: Some(mode_names()),
             effort: self.effort.clone().or_else(own_effort),
             available_efforts: self.efforts(),
+            session_file: None,
             commands: None,
             capabilities: BTreeMap::from([
                 can("interrupt", true),

@@ -226,7 +226,7 @@ impl Pi {
 
     /// The configuration as it is known.
     pub(super) fn tell_config(&mut self, now: Timestamp) {
-        let Known { model, models, effort, efforts, takes_images, commands, .. } =
+        let Known { file, model, models, effort, efforts, takes_images, commands, .. } =
             self.known.clone();
         let can = [
             ("interrupt", true),
@@ -249,6 +249,7 @@ impl Pi {
             effort,
             available_efforts: efforts,
             commands: Some(commands),
+            session_file: file.map(|file| file.to_string_lossy().into_owned()),
             capabilities: can.map(|(name, able)| (name.to_owned(), able)).into(),
             read_at: now,
         });

@@ -158,6 +158,7 @@ impl Pi {
                 if file.is_some() && file != self.known.file {
                     self.known.file = file;
                     self.remember_config();
+                    self.tell_config(now);
                 }
                 if let (Some(used), Some(window)) = (number("tokens"), number("contextWindow")) {
                     self.scribe.context(used, window);

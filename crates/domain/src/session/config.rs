@@ -34,6 +34,9 @@ pub struct AgentConfig {
     /// Words after a slash that it understands; `None` where nobody knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commands: Option<Vec<SlashCommand>>,
+    /// The agent's own record of the session, a path on its machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_file: Option<String>,
     /// What the proxy can do with this agent. Unknown abilities are absent.
     #[serde(default)]
     pub capabilities: BTreeMap<String, bool>,

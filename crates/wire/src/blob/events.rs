@@ -270,6 +270,15 @@ fn of_message(view: &View, said: &Message, at: (Sequence, Timestamp)) -> Option<
         Author::Assistant => Role::Assistant,
         Author::System => Role::System,
     };
+    whole(role, said, at)
+}
+
+/// A message that came through this connection, which was elsewhere when it was accepted.
+pub(super) fn own_message(said: &Message, at: (Sequence, Timestamp)) -> Option<Bytes> {
+    whole(Role::User { from_self: true }, said, at)
+}
+
+fn whole(role: Role, said: &Message, at: (Sequence, Timestamp)) -> Option<Bytes> {
     let content = content(&said.parts);
     let is_shown = said.parent.is_none() && !content.is_empty();
     is_shown.then(|| message(role, &content, said.id.as_str(), at))

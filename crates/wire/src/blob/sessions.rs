@@ -190,7 +190,11 @@ impl Connection {
                 let left = listings.into_iter().skip(offset).take(limit).collect();
                 self.go_through(request, total, left)
             }
-            ListFor::Latest(purpose) => self.on_latest(purpose, listings.first(), now),
+            ListFor::Latest(purpose) => {
+                // Nothing can be said to a session that is closed.
+                let open = listings.iter().find(|it| !it.card.status.is_closed());
+                self.on_latest(purpose, open.or(listings.first()), now)
+            }
             ListFor::New(new) => self.launch(new, listings.first()),
             ListFor::Menu { page, search } => self.on_menu(page, search, &listings),
         }

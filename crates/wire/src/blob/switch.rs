@@ -134,6 +134,11 @@ impl Connection {
                 switch.created_at = page.events.first().map_or(now, |first| first.at);
                 switch.is_following = true;
                 let session = switch.session.clone();
+                if switch.is_stay {
+                    // It hears everything already; only the past is wanted.
+                    let recent = LookBack::new(session, page.head, None, self.recent);
+                    return self.read_recent(recent);
+                }
                 let ticket = self.ticket(Asked::SwitchFollow);
                 vec![Act::Follow { session, ticket }]
             }
@@ -169,6 +174,7 @@ impl Connection {
         let (Some(switch), Some(view)) = (&mut self.switch, &mut self.view) else { return vec![] };
         let Some(mut look_back) = switch.look_back.take() else { return vec![] };
         let looked = match page {
+            Ok(page) if switch.is_stay => look_back.take(page, |_| {}),
             Ok(page) => look_back.take(page, |past| view.recall(past)),
             // What was said is not to be had; what happens is.
             Err(_) => Looked::Over,

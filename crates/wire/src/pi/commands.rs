@@ -18,7 +18,7 @@ use super::frames::{Body, Caller};
 use super::history::What;
 use super::messages::model_of;
 use super::responses::{self, failed, success, words};
-use super::{Asked, Connection, Stage, sessions};
+use super::{Asked, Connection, Stage};
 use crate::port::Denied;
 use crate::visitor::Act;
 
@@ -129,7 +129,7 @@ impl Connection {
             "model": self.chosen_model.clone().or_else(read),
             "thinkingLevel": view.effort(), "isStreaming": view.is_streaming(),
             "isCompacting": false, "steeringMode": "one-at-a-time",
-            "followUpMode": "one-at-a-time", "sessionFile": sessions::path_of(&view.session),
+            "followUpMode": "one-at-a-time", "sessionFile": view.path(),
             "sessionId": view.session, "autoCompactionEnabled": false,
             "messageCount": view.messages, "pendingMessageCount": view.queue.len(),
         });

@@ -190,10 +190,11 @@ impl Connection {
                 }
                 What::Stats => {
                     let mut stats = reading.past.stats(&reading.session);
-                    if let Some(usage) =
-                        self.usage().filter(|_| self.view.session == reading.session)
-                    {
-                        stats["contextUsage"] = usage;
+                    if self.view.session == reading.session {
+                        stats["sessionFile"] = json!(self.view.path());
+                        if let Some(usage) = self.usage() {
+                            stats["contextUsage"] = usage;
+                        }
                     }
                     self.flights.succeed(*flight, Some(&stats))
                 }
@@ -390,7 +391,7 @@ impl Past {
         #[expect(clippy::cast_precision_loss, reason = "nothing costs a trillionth of that")]
         let cost = count(self.usage.cost_micro_usd) as f64 / 1_000_000.0;
         json!({
-            "sessionFile": sessions::path_of(session), "sessionId": session,
+            "sessionFile": sessions::path_of(session, None), "sessionId": session,
             "userMessages": self.users, "assistantMessages": assistants,
             "toolCalls": self.calls.len(), "toolResults": self.results,
             "totalMessages": self.users + assistants + self.results,

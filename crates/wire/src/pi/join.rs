@@ -121,11 +121,13 @@ impl Connection {
     /// The sessions are known: goes to the one that the address names, else to the latest.
     pub(super) fn on_where(&mut self, mut listings: Vec<Listing>, now: Timestamp) -> Vec<Act> {
         let found = if let Some(named) = self.wanted.session.as_deref() {
-            let id = sessions::id_of(named);
-            listings.into_iter().find(|listing| Some(&listing.id) == id.as_ref())
+            sessions::named(&listings, named).cloned()
         } else {
             sessions::latest_first(&mut listings);
-            listings.into_iter().find(|listing| !listing.card.status.archived)
+            listings.retain(|listing| !listing.card.status.archived);
+            // Nothing can be said to a session that is closed.
+            let open = listings.iter().position(|listing| !listing.card.status.is_closed());
+            listings.into_iter().nth(open.unwrap_or(0))
         };
         let Some(found) = found else {
             let words = match &self.wanted.session {
@@ -262,7 +264,7 @@ impl Connection {
     fn changed(&self, reason: &str) -> Bytes {
         let mut frame = json!({
             "type": "session_changed", "reason": reason, "sessionId": self.view.session,
-            "sessionFile": sessions::path_of(&self.view.session),
+            "sessionFile": self.view.path(),
             "messageCount": self.view.messages, "leafId": null,
         });
         if let Some(name) = self.view.name() {

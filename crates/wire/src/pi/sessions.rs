@@ -1,6 +1,6 @@
 //! `list_sessions`, `switch_session` and `new_session`.
 //!
-//! A session's path is `farhelm/<session id>.jsonl`. The active session is this connection's own:
+//! A session's path is the agent's own file, else `farhelm/<session id>.jsonl`. The active session is this connection's own:
 //! who switches moves nobody else.
 //!
 //! Not here: how the connection comes to its session (`join`).
@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use domain::content::{Author, Failure, Part};
 use domain::fleet::LaunchWish;
+use domain::session::config::AgentConfig;
 use domain::session::{Event, Recorded, transcript};
 use domain::{AgentType, RequestId, Sequence, SessionId, Timestamp};
 use serde_json::{Value, json};
@@ -57,13 +58,24 @@ pub(super) struct Row {
 /// Lists under way, by their commands.
 pub(super) type Lists = BTreeMap<u64, Row>;
 
-/// The path of a session.
-pub(super) fn path_of(session: &SessionId) -> String {
-    format!("{FOLDER}{session}{ENDING}")
+/// The path of a session: the agent's own file, where it has one.
+pub(super) fn path_of(session: &SessionId, config: Option<&AgentConfig>) -> String {
+    let own = config.and_then(|config| config.session_file.clone());
+    own.unwrap_or_else(|| format!("{FOLDER}{session}{ENDING}"))
 }
 
 /// The session that a path, or an id, names.
-pub(super) fn id_of(path: &str) -> Option<SessionId> {
+pub(super) fn named<'l>(listings: &'l [Listing], path: &str) -> Option<&'l Listing> {
+    let file = |it: &Listing| {
+        it.card.config.as_ref().is_some_and(|config| config.session_file.as_deref() == Some(path))
+    };
+    let id = id_of(path);
+    let by_id = || listings.iter().find(|it| Some(&it.id) == id.as_ref());
+    listings.iter().find(|it| file(it)).or_else(by_id)
+}
+
+/// The id in a path that the relay made.
+fn id_of(path: &str) -> Option<SessionId> {
     let name = path.rsplit('/').next().unwrap_or(path);
     SessionId::parse(name.strip_suffix(ENDING).unwrap_or(name))
 }
@@ -148,21 +160,21 @@ impl Connection {
             let words = "switch_session needs a sessionPath";
             return self.flights.fail(flight, words).into_iter().collect();
         };
-        let Some(session) = id_of(path) else { return self.not_found(flight) };
+        let path = path.to_owned();
         // What its client says next is for the other session.
         self.is_switching = true;
-        vec![Act::List { ticket: self.ticket(Asked::Switch { flight, session }) }]
+        vec![Act::List { ticket: self.ticket(Asked::Switch { flight, path }) }]
     }
 
     pub(super) fn on_switch(
         &mut self,
         flight: u64,
-        session: &SessionId,
+        path: &str,
         listings: &[Listing],
         now: Timestamp,
     ) -> Vec<Act> {
         self.is_switching = false;
-        let Some(listing) = listings.iter().find(|listing| listing.id == *session) else {
+        let Some(listing) = named(listings, path) else {
             let mut acts = self.not_found(flight);
             acts.extend(self.take_early(now));
             return acts;
@@ -238,7 +250,7 @@ fn info(listing: &Listing, first: Option<&First>) -> Value {
     let created = first.map_or(modified, |first| Time(first.at));
     let words = first.map_or("", |first| first.words.as_str());
     let mut info = json!({
-        "path": path_of(&listing.id), "id": listing.id,
+        "path": path_of(&listing.id, listing.card.config.as_ref()), "id": listing.id,
         "cwd": status.meta.workspace_path.as_deref().unwrap_or(""),
         "created": created, "modified": modified, "messageCount": listing.card.messages,
         "firstMessage": words, "allMessagesText": words,
@@ -283,7 +295,7 @@ mod tests {
     #[test]
     fn a_path_and_an_id_name_the_same_session() {
         let id = SessionId::from("sess_1");
-        assert_eq!(path_of(&id), "farhelm/sess_1.jsonl");
+        assert_eq!(path_of(&id, None), "farhelm/sess_1.jsonl");
         for named in ["farhelm/sess_1.jsonl", "sess_1", "/anywhere/sess_1.jsonl"] {
             assert_eq!(id_of(named).as_ref(), Some(&id), "{named}");
         }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::messages;
 use super::queue::Queue;
+use super::sessions::path_of;
 use crate::visitor::Followed;
 
 /// Tool calls of a run that are remembered; more go on under no name.
@@ -126,6 +127,11 @@ impl View {
     /// What people call the session.
     pub(super) fn name(&self) -> Option<&str> {
         self.title.as_deref().or(self.meta.display_name.as_deref())
+    }
+
+    /// Where the session's record is, as far as a client can tell.
+    pub(super) fn path(&self) -> String {
+        path_of(&self.session, self.config.as_ref())
     }
 
     /// Whether the agent works, or is about to.

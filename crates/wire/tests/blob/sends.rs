@@ -4,8 +4,8 @@ use domain::Content;
 use domain::content::{Author, Part};
 use domain::session::delivery::{Mode, Send};
 use domain::session::runs::Outcome;
-use domain::session::status::DownReason;
-use domain::session::{Change, Command, Wish};
+use domain::session::status::{CloseReason, DownReason};
+use domain::session::{Change, Command, Report, Wish};
 use serde_json::{Value, json};
 
 use crate::relay::{Relay, SESSION, START, kinds};
@@ -45,6 +45,18 @@ fn a_message_without_a_session_goes_to_the_one_that_was_active_last() {
     empty.connect("a");
     let answer = empty.asked("a", "agent", &json!({ "message": "hi" }));
     assert_eq!(answer["error"], "There is no session yet; make one with sessions.new");
+}
+
+// spec: blob/agent.3
+#[test]
+fn a_closed_session_is_no_place_to_send_to_while_another_is_open() {
+    let mut relay = Relay::new();
+    relay.make("sess_closed");
+    relay.now = START.plus_ms(5_000);
+    relay.report(Report::Closed { reason: CloseReason::TargetClosed, request: None });
+    relay.connect("a");
+    relay.ask("a", "r", "agent", &json!({ "message": "hi" }));
+    assert_eq!(relay.heard("a")[1]["payload"]["sessionId"], SESSION);
 }
 
 // spec: blob/agent.4
@@ -144,6 +156,7 @@ fn sends_that_one_run_takes_up_together_each_get_their_final() {
         available_modes: None,
         effort: None,
         available_efforts: None,
+        session_file: None,
         commands: None,
         capabilities: [("steer".to_owned(), true)].into(),
         read_at: START,

@@ -166,6 +166,49 @@ fn a_switch_to_where_the_connection_is_changes_nothing() {
     assert_eq!(kinds(&relay.heard("a")), ["status/thinking"], "and it hears on");
 }
 
+// spec: blob/sessions.4
+#[test]
+fn a_switch_to_where_the_connection_is_tells_nothing_twice() {
+    let mut relay = Relay::watched();
+    relay.sends("a", "r", "one");
+    relay.heard("a");
+    let stay = json!({ "sessionId": SESSION });
+    assert_eq!(relay.asked("a", "sessions.switch", &stay)["ok"], true);
+    relay.obey(Some("run_1"));
+    assert_eq!(kinds(&relay.heard("a")), ["status/thinking"], "its message was shown");
+    relay.streams("m", 0, "Hel");
+    relay.sends("a", "s", "two");
+    relay.heard("a");
+    relay.ask("a", "t", "sessions.switch", &stay);
+    relay.streams("m", 3, "lo");
+    let heard = relay.heard("a");
+    assert_eq!(kinds(&heard), ["res", "token"]);
+    assert_eq!(heard[1]["payload"]["content"], "lo");
+}
+
+// spec: blob/events.1
+#[test]
+fn a_message_is_its_senders_own_also_after_a_visit_elsewhere() {
+    let mut relay = Relay::watched();
+    relay.make("sess_2");
+    relay.here = SESSION.into();
+    relay.starts("run_1");
+    relay.sends("a", "r", "one");
+    relay.asked("a", "sessions.switch", &json!({ "sessionId": "sess_2" }));
+    relay.ask("a", "s", "sessions.switch", &json!({ "sessionId": SESSION }));
+    relay.connect("b");
+    relay.ask("b", "s", "sessions.switch", &json!({ "sessionId": SESSION }));
+    relay.heard("a");
+    relay.heard("b");
+    relay.ends("run_1", domain::session::runs::Outcome::Completed);
+    relay.obey(Some("run_2"));
+    for (name, is_own) in [("a", true), ("b", false)] {
+        let heard = relay.heard(name);
+        let echo = heard.iter().find(|it| it["event"] == "message").unwrap();
+        assert_eq!(echo["payload"]["fromSelf"], is_own, "{name}");
+    }
+}
+
 // spec: blob/isolation.3
 #[test]
 fn what_happens_while_the_past_is_read_is_told_after_it_and_once() {

@@ -28,6 +28,7 @@ fn config(model: &str, mode: &str) -> AgentConfig {
         available_modes: Some(["ask", "yolo"].map(str::to_owned).to_vec()),
         effort: None,
         available_efforts: None,
+        session_file: None,
         commands: None,
         capabilities: BTreeMap::new(),
         read_at: START,

@@ -183,10 +183,11 @@ fn config() -> BoxedStrategy<config::AgentConfig> {
     let abilities = prop::collection::btree_map(text(), any::<bool>(), 0..3);
     let command = (text(), option())
         .prop_map(|(name, description)| config::SlashCommand { name, description });
-    let told = (prop::option::of(prop::collection::vec(command, 0..3)), abilities, time());
+    let commands = prop::option::of(prop::collection::vec(command, 0..3));
+    let told = (commands, option(), abilities, time());
     (id(), option(), option(), models, list(), option(), list(), told)
         .prop_map(|(model, mode, scope, models, modes, effort, efforts, told)| {
-            let (commands, capabilities, read_at) = told;
+            let (commands, session_file, capabilities, read_at) = told;
             config::AgentConfig {
                 model,
                 permission_mode: mode,
@@ -196,6 +197,7 @@ fn config() -> BoxedStrategy<config::AgentConfig> {
                 effort,
                 available_efforts: efforts,
                 commands,
+                session_file,
                 capabilities,
                 read_at,
             }

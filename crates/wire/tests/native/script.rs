@@ -145,6 +145,7 @@ fn report_of<'a>(verb: &str, next: &mut impl FnMut() -> &'a str) -> Report {
             available_modes: Some(vec!["plan".to_owned()]),
             effort: Some("high".to_owned()),
             available_efforts: None,
+            session_file: None,
             commands: None,
             capabilities: [("interrupt".to_owned(), true)].into(),
             read_at: crate::relay::START,

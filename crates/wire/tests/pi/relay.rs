@@ -301,6 +301,11 @@ impl Relay {
     }
 
     pub(crate) fn configures(&mut self, model: &str, effort: &str) {
+        self.keeps(model, effort, None);
+    }
+
+    /// With the agent's own record of the session.
+    pub(crate) fn keeps(&mut self, model: &str, effort: &str, file: Option<&str>) {
         self.report(Report::Config(AgentConfig {
             model: model.into(),
             permission_mode: None,
@@ -309,6 +314,7 @@ impl Relay {
             available_modes: None,
             effort: Some(effort.to_owned()),
             available_efforts: Some(vec!["low".to_owned(), "high".to_owned()]),
+            session_file: file.map(str::to_owned),
             commands: Some(vec![SlashCommand { name: "compact".to_owned(), description: None }]),
             capabilities: [("steer".to_owned(), true)].into(),
             read_at: START,

@@ -1,6 +1,8 @@
 //! Which session a connection is active on.
 
 use domain::content::Failure;
+use domain::session::Report;
+use domain::session::status::CloseReason;
 use serde_json::json;
 
 use crate::relay::{PATH, Relay, SESSION, kinds};
@@ -19,6 +21,52 @@ fn without_a_name_the_latest_session_is_the_active_one() {
     relay.open("b", "token=x");
     let state = relay.ask("b", json!({ "type": "get_state" }));
     assert_eq!(state["data"]["sessionId"], SESSION);
+}
+
+// spec: pi/sessions.6
+#[test]
+fn a_closed_session_is_the_active_one_only_where_no_other_is_open() {
+    for (others, active) in [(&["sess_2"][..], "sess_2"), (&[], SESSION)] {
+        let mut relay = Relay::new();
+        for other in others {
+            relay.add(other, "/");
+        }
+        relay.now = relay.now.plus_ms(1_000);
+        relay.report(Report::Closed { reason: CloseReason::TargetClosed, request: None });
+        relay.open("a", "");
+        let state = relay.ask("a", json!({ "type": "get_state" }));
+        assert_eq!(state["data"]["sessionId"], active);
+    }
+}
+
+// spec: pi/sessions.1
+#[test]
+fn the_agents_own_file_is_the_sessions_path_and_both_are_taken() {
+    const FILE: &str = "/home/me/.pi/agent/sessions/--w--/2026-02-24_0b7c.jsonl";
+    let mut relay = Relay::new();
+    relay.keeps("fake/one", "low", Some(FILE));
+    relay.now = relay.now.plus_ms(1_000);
+    relay.add("sess_2", "/");
+    relay.open("a", &format!("session={FILE}"));
+    for command in ["get_state", "get_session_stats"] {
+        let answer = relay.ask("a", json!({ "type": command }));
+        assert_eq!(answer["data"]["sessionId"], SESSION);
+        assert_eq!(answer["data"]["sessionFile"], FILE);
+    }
+    let list = relay.ask("a", json!({ "type": "list_sessions" }));
+    let paths: Vec<_> =
+        list["data"]["sessions"].as_array().unwrap().iter().map(|it| &it["path"]).collect();
+    assert_eq!(paths, ["farhelm/sess_2.jsonl", FILE]);
+    for (path, file) in [
+        ("farhelm/sess_2.jsonl", "farhelm/sess_2.jsonl"),
+        (FILE, FILE),
+        ("sess_2", "farhelm/sess_2.jsonl"),
+        (PATH, FILE),
+    ] {
+        let switch = json!({ "type": "switch_session", "sessionPath": path });
+        assert_eq!(relay.ask("a", switch)["success"], true, "{path}");
+        assert_eq!(relay.heard("a")[0]["sessionFile"], file);
+    }
 }
 
 // spec: pi/sessions.7

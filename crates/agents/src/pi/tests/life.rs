@@ -22,6 +22,7 @@ fn a_new_session_is_ready_when_pi_has_told_what_it_is() {
     let config = bench.config().unwrap();
     assert_eq!(config.model, "fake/fake-a".into());
     assert_eq!(config.available_models.as_ref().unwrap().len(), 2);
+    assert_eq!(config.session_file.as_deref(), Some(super::bench::FILE));
     assert_eq!(config.permission_mode.as_deref(), Some("ask"));
     assert_eq!(config.can("images"), Some(true));
     assert!(bench.pi.is_at_rest());

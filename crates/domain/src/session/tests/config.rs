@@ -79,6 +79,7 @@ pub(super) fn config(model: &str, read_at: u64) -> AgentConfig {
         available_modes: None,
         effort: None,
         available_efforts: None,
+        session_file: None,
         commands: None,
         capabilities: [].into(),
         read_at: Timestamp(read_at),

@@ -364,6 +364,7 @@ fn config() -> AgentConfig {
         available_modes: Some(vec!["ask".to_owned()]),
         effort: Some("high".to_owned()),
         available_efforts: Some(vec!["high".to_owned()]),
+        session_file: None,
         commands: Some(vec![SlashCommand { name: "compact".to_owned(), description: None }]),
         capabilities: [("steer".to_owned(), true)].into(),
         read_at: NOW,

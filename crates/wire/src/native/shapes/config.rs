@@ -39,6 +39,9 @@ pub struct AgentConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional, type = "{ name: string, description?: string }[]"))]
     pub commands: Option<Vec<SlashCommand>>,
+    /// Extension: the agent's own record of the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_file: Option<String>,
     /// What the proxy can do with this agent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(test, ts(as = "Option<std::collections::BTreeMap<String, bool>>"))]
@@ -57,6 +60,7 @@ impl AgentConfig {
             effort: None,
             available_efforts: None,
             commands: None,
+            session_file: None,
             ..Self::full(config)
         }
     }
@@ -72,6 +76,7 @@ impl AgentConfig {
             effort: config.effort.clone(),
             available_efforts: config.available_efforts.clone(),
             commands: config.commands.clone(),
+            session_file: config.session_file.clone(),
             capabilities: config.capabilities.clone(),
             read_at: Some(config.read_at.into()),
         }
@@ -88,6 +93,7 @@ impl AgentConfig {
             effort: self.effort,
             available_efforts: self.available_efforts,
             commands: self.commands,
+            session_file: self.session_file,
             capabilities: self.capabilities,
             read_at: self.read_at.map_or(now, Into::into),
         }
