@@ -194,7 +194,7 @@ fn a_message_is_its_senders_own_also_after_a_visit_elsewhere() {
     relay.here = SESSION.into();
     relay.starts("run_1");
     relay.sends("a", "r", "one");
-    relay.asked("a", "sessions.switch", &json!({ "sessionId": "sess_2" }));
+    relay.ask("a", "q", "sessions.switch", &json!({ "sessionId": "sess_2" }));
     relay.ask("a", "s", "sessions.switch", &json!({ "sessionId": SESSION }));
     relay.connect("b");
     relay.ask("b", "s", "sessions.switch", &json!({ "sessionId": SESSION }));
