@@ -17,7 +17,7 @@ pub(super) enum Note {
         thread: String,
     },
     /// The configuration as it was last read.
-    Config(AgentConfig),
+    Config(Box<AgentConfig>),
     /// The permission mode was chosen by a person: it is asked for again at the next start.
     ModeChosen(String),
     /// A message reached this thread: from here on Codex has a record of it.
@@ -58,7 +58,7 @@ impl Notes {
                 }
                 self.thread = Some(thread);
             }
-            Note::Config(config) => self.config = Some(config),
+            Note::Config(config) => self.config = Some(*config),
             Note::ModeChosen(mode) => self.mode = Some(mode),
             Note::Reached => self.is_reached = true,
         }

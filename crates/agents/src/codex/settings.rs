@@ -29,7 +29,7 @@ impl Codex {
             domain::session::config::AgentConfig { read_at: now, ..known.clone() } == config
         });
         if !is_told {
-            self.remember(Note::Config(config.clone()));
+            self.remember(Note::Config(Box::new(config.clone())));
             self.scribe.config(config);
         }
     }
