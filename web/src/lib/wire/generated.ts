@@ -48,6 +48,10 @@ available_efforts?: Array<string>,
  */
 commands?: { name: string, description?: string }[], 
 /**
+ * Extension: the agent's own record of the session.
+ */
+session_file?: string, 
+/**
  * What the proxy can do with this agent.
  */
 capabilities?: { [key in string]: boolean }, 

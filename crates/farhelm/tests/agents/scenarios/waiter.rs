@@ -1,7 +1,7 @@
 //! A command that goes on for long, and whose process can be found.
 
+use std::fs::File;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -10,23 +10,28 @@ use serde_json::json;
 use crate::client::{Mark, PATIENCE};
 use crate::stage::{Stage, words};
 
+const PIPE: &str = "pipe";
+
 /// One such command: it waits for a line of a pipe. Not `sleep`: some agents refuse to run that.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     folder: tempfile::TempDir,
+    /// Both ends: whoever opens the pipe later finds it open, and what was written in it.
+    pipe: File,
 }
 
 impl Waiter {
     pub(crate) fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("waiter-").tempdir().unwrap();
-        let waiter = Self { folder };
+        let path = folder.path().join(PIPE);
         let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o644));
-        rustix::fs::mknodat(rustix::fs::CWD, waiter.pipe(), kind, mode, 0).unwrap();
-        waiter
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+        let pipe = File::options().read(true).write(true).open(&path).unwrap();
+        Self { folder, pipe }
     }
 
     pub(crate) fn command(&self) -> String {
-        format!("head -n 1 {}", self.pipe().display())
+        format!("head -n 1 {}", self.path().display())
     }
 
     /// Whether its process is there.
@@ -37,14 +42,11 @@ impl Waiter {
     /// Lets it be done. Not by a signal: opencode does not notice that one ended its command, and
     /// waits for two minutes.
     pub(crate) fn end(&self) {
-        let not_waiting = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap();
-        let mut options = std::fs::OpenOptions::new();
-        let mut pipe = options.write(true).custom_flags(not_waiting).open(self.pipe()).unwrap();
-        pipe.write_all(b"done\n").unwrap();
+        (&self.pipe).write_all(b"done\n").unwrap();
     }
 
-    fn pipe(&self) -> PathBuf {
-        self.folder.path().join("pipe")
+    fn path(&self) -> PathBuf {
+        self.folder.path().join(PIPE)
     }
 
     /// Allows it, if the agent asks, until its process is there.
@@ -66,7 +68,7 @@ impl Waiter {
     }
 
     fn process(&self) -> Option<PathBuf> {
-        let wanted = format!("head\0-n\x001\0{}\0", self.pipe().display());
+        let wanted = format!("head\0-n\x001\0{}\0", self.path().display());
         std::fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.path()).find(|process| {
             std::fs::read(process.join("cmdline")).is_ok_and(|line| line == wanted.as_bytes())
         })
