@@ -1,0 +1,41 @@
+//! Whom to call when nobody is looking.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Where and when to call. Without a target nothing is called.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "When nobody is watching (docs/notify.md)")]
+pub(crate) struct Notify {
+    /// Publish to this ntfy topic
+    #[arg(long, value_name = "URL", hide_env_values = true)]
+    pub(crate) notify_ntfy: Option<String>,
+    /// The access token for the topic is in this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) notify_ntfy_token_file: Option<PathBuf>,
+    /// Post JSON here, signed with the secret
+    #[arg(long, value_name = "URL", hide_env_values = true)]
+    pub(crate) notify_webhook: Option<String>,
+    /// The secret that signs for the webhook is in this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) notify_secret_file: Option<PathBuf>,
+    /// Run this command, with the shell
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) notify_command: Option<String>,
+    /// What to call for
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum,
+          default_values = ["prompt", "run", "failure"])]
+    pub(crate) notify_on: Vec<Occasion>,
+}
+
+/// What is worth a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Occasion {
+    /// A question waits
+    Prompt,
+    /// A run ended
+    Run,
+    /// A message failed
+    Failure,
+}
