@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{DataFolder, Notify};
 use super::agents::Hosting;
+use super::{DataFolder, Notify};
 
 /// The relay, and a proxy for this machine, in one process
 #[derive(Debug, Args)]

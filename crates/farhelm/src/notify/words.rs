@@ -95,6 +95,3 @@ fn cut(text: &str, chars_max: usize) -> String {
     }
     text.chars().take(chars_max - 1).chain(['…']).collect()
 }
-
-#[cfg(test)]
-mod tests;

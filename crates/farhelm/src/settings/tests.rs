@@ -135,7 +135,10 @@ fn the_notify_table_is_the_notify_flags() {
     assert_eq!(up("", "farhelm up").serve.notify.notify_on.len(), 3);
 
     let unknown = refused("[notify]\n\nntfi = \"x\"", "farhelm up");
-    assert!(unknown.starts_with("farhelm.toml:3: ") && unknown.contains("notify-ntfi"), "{unknown}");
+    assert!(
+        unknown.starts_with("farhelm.toml:3: ") && unknown.contains("notify-ntfi"),
+        "{unknown}"
+    );
     let wrong = refused("[notify]\non = [\"lunch\"]", "farhelm up");
     assert!(wrong.starts_with("farhelm.toml:2: "), "{wrong}");
 }

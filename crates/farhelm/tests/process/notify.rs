@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::support::{Lines, PATIENCE, Place, said};
 
@@ -83,16 +84,16 @@ fn secret_file(place: &Place) -> PathBuf {
     file
 }
 
-/// What a receiver of the webhook does with what any computer has.
+/// What a receiver of the webhook computes: HMAC-SHA256, with a secret shorter than a block.
 fn signed(posted: &Posted) -> String {
     let words = format!("{}.{}", posted.header("x-farhelm-timestamp"), posted.body);
-    let mut openssl = std::process::Command::new("openssl");
-    openssl.args(["dgst", "-sha256", "-hmac", SECRET, "-r"]);
-    let (input, output) = (std::process::Stdio::piped(), std::process::Stdio::piped());
-    let mut child = openssl.stdin(input).stdout(output).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(words.as_bytes()).unwrap();
-    let told = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-    told.split(' ').next().unwrap().to_owned()
+    let padded = |pad: u8| {
+        let secret = SECRET.bytes().chain(std::iter::repeat(0)).take(64);
+        secret.map(|byte| byte ^ pad).collect::<Vec<u8>>()
+    };
+    let inner = Sha256::digest([padded(0x36), words.into_bytes()].concat());
+    let outer = Sha256::digest([padded(0x5c), inner.to_vec()].concat());
+    outer.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[test]
