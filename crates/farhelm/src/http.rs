@@ -103,10 +103,14 @@ pub(crate) async fn converse(
         Ok((status, body))
     };
     // The connection does the work while the answer is awaited; it ends with this request.
+    let mut answer = std::pin::pin!(answer);
     tokio::select! {
-        answer = answer => answer,
+        biased;
+        answer = &mut answer => answer,
         ended = connection => {
-            Err(ended.err().map_or("it hung up".to_owned(), |error| error.to_string()))
+            // Whoever hangs up after the answer has answered.
+            let why = ended.err().map_or("it hung up".to_owned(), |error| error.to_string());
+            answer.await.map_err(|_: String| why)
         }
     }
 }
@@ -137,6 +141,27 @@ mod tests {
         let message = "No valid token has this id".to_owned();
         let code = "token_unknown".to_owned();
         assert_eq!(told, Err(HttpFault::Refused { status: 404, code, message }));
+    }
+
+    #[tokio::test]
+    async fn whoever_hangs_up_right_after_the_answer_has_answered() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+        let (near, mut far) = tokio::io::duplex(1 << 16);
+        let peer = async {
+            let mut heard = [0; 1024];
+            assert!(far.read(&mut heard).await.unwrap() > 0);
+            far.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
+            drop(far);
+        };
+        let request = Request::post("/").header(HOST, "x").body(Full::default()).unwrap();
+        let (answer, ()) = tokio::join!(converse(Box::new(near), request, 1024), peer);
+        assert_eq!(answer, Ok((StatusCode::OK, Bytes::from_static(b"ok"))));
+
+        let (near, far) = tokio::io::duplex(1 << 16);
+        drop(far);
+        let request = Request::post("/").header(HOST, "x").body(Full::default()).unwrap();
+        assert!(converse(Box::new(near), request, 1024).await.is_err());
     }
 
     #[test]

@@ -51,16 +51,16 @@ impl Plan {
     /// Reads files and checks addresses.
     pub(crate) fn new(notify: &Notify) -> Result<Self, Problem> {
         let mut targets = vec![];
-        if let Some(url) = &notify.notify_ntfy {
-            let token = notify.notify_ntfy_token_file.as_deref().map(secret).transpose()?;
+        if let Some(url) = &notify.ntfy {
+            let token = notify.ntfy_token_file.as_deref().map(secret).transpose()?;
             targets.push(Target::ntfy(url, token).ok_or_else(|| {
                 Problem::usage(
                     "--notify-ntfy must be the address of a topic, like https://ntfy.sh/my-topic",
                 )
             })?);
         }
-        if let Some(url) = &notify.notify_webhook {
-            let Some(file) = &notify.notify_secret_file else {
+        if let Some(url) = &notify.webhook {
+            let Some(file) = &notify.secret_file else {
                 let words = "--notify-webhook needs --notify-secret-file FILE: what is posted is \
                              signed with the secret in it (`openssl rand -hex 32 > FILE`)";
                 return Err(Problem::usage(words));
@@ -77,10 +77,10 @@ impl Plan {
                 Problem::usage("--notify-webhook must be an address with http:// or https://")
             })?);
         }
-        if let Some(command) = &notify.notify_command {
+        if let Some(command) = &notify.command {
             targets.push(Target::Command(command.clone()));
         }
-        Ok(Self { targets, desk: Desk::new(notify.notify_on.clone()) })
+        Ok(Self { targets, desk: Desk::new(notify.on.clone()) })
     }
 
     /// Begins, if anybody is to be called. `base` is the address that people use.

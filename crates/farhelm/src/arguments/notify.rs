@@ -9,24 +9,24 @@ use clap::{Args, ValueEnum};
 #[command(next_help_heading = "When nobody is watching (docs/notify.md)")]
 pub(crate) struct Notify {
     /// Publish to this ntfy topic
-    #[arg(long, value_name = "URL", hide_env_values = true)]
-    pub(crate) notify_ntfy: Option<String>,
+    #[arg(long = "notify-ntfy", value_name = "URL", hide_env_values = true)]
+    pub(crate) ntfy: Option<String>,
     /// The access token for the topic is in this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) notify_ntfy_token_file: Option<PathBuf>,
+    #[arg(long = "notify-ntfy-token-file", value_name = "FILE")]
+    pub(crate) ntfy_token_file: Option<PathBuf>,
     /// Post JSON here, signed with the secret
-    #[arg(long, value_name = "URL", hide_env_values = true)]
-    pub(crate) notify_webhook: Option<String>,
+    #[arg(long = "notify-webhook", value_name = "URL", hide_env_values = true)]
+    pub(crate) webhook: Option<String>,
     /// The secret that signs for the webhook is in this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) notify_secret_file: Option<PathBuf>,
+    #[arg(long = "notify-secret-file", value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
     /// Run this command, with the shell
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) notify_command: Option<String>,
+    #[arg(long = "notify-command", value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
     /// What to call for
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_enum,
+    #[arg(long = "notify-on", value_name = "WHAT", value_delimiter = ',', value_enum,
           default_values = ["prompt", "run", "failure"])]
-    pub(crate) notify_on: Vec<Occasion>,
+    pub(crate) on: Vec<Occasion>,
 }
 
 /// What is worth a call.

@@ -172,9 +172,8 @@ impl Desk {
             }
             let is_question = matches!(it.matter, Matter::Asked(_));
             match attention(&it.session) {
-                Attention::Gone => {}
                 Attention::Watched if is_question => self.resting.push_back(it),
-                Attention::Watched => {}
+                Attention::Watched | Attention::Gone => {}
                 Attention::Alone if self.has_room(&it.session) => calls.push(self.tell(it, now)),
                 Attention::Alone if is_question => self.resting.push_back(it),
                 Attention::Alone => self.left_out += 1,

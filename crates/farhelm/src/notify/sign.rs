@@ -10,11 +10,14 @@ const BLOCK_BYTES: usize = 64;
 /// The signature of `timestamp.body`, in lower-case hexadecimal.
 pub(super) fn signature(secret: &[u8], timestamp_s: u64, body: &[u8]) -> String {
     let timestamp = format!("{timestamp_s}.");
-    let mut text = String::with_capacity(64);
-    for byte in authenticate(secret, &[timestamp.as_bytes(), body]) {
+    hex(authenticate(secret, &[timestamp.as_bytes(), body]))
+}
+
+fn hex(bytes: [u8; 32]) -> String {
+    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
-    }
-    text
+        text
+    })
 }
 
 fn authenticate(secret: &[u8], parts: &[&[u8]]) -> [u8; 32] {
@@ -35,10 +38,6 @@ fn authenticate(secret: &[u8], parts: &[&[u8]]) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn hex(bytes: [u8; 32]) -> String {
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
 
     #[test]
     fn it_agrees_with_the_cases_of_rfc_4231() {

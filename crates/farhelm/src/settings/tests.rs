@@ -128,11 +128,11 @@ fn the_notify_table_is_the_notify_flags() {
 
     let text = "no-demo = true\n[notify]\nntfy = \"https://ntfy.sh/kite\"\non = [\"prompt\"]";
     let from_file = up(text, "farhelm up").serve.notify;
-    assert_eq!(from_file.notify_ntfy.as_deref(), Some("https://ntfy.sh/kite"));
-    assert_eq!(from_file.notify_on, [Occasion::Prompt]);
+    assert_eq!(from_file.ntfy.as_deref(), Some("https://ntfy.sh/kite"));
+    assert_eq!(from_file.on, [Occasion::Prompt]);
     let spoken = up(text, "farhelm up --notify-on run,failure").serve.notify;
-    assert_eq!(spoken.notify_on, [Occasion::Run, Occasion::Failure]);
-    assert_eq!(up("", "farhelm up").serve.notify.notify_on.len(), 3);
+    assert_eq!(spoken.on, [Occasion::Run, Occasion::Failure]);
+    assert_eq!(up("", "farhelm up").serve.notify.on.len(), 3);
 
     let unknown = refused("[notify]\n\nntfi = \"x\"", "farhelm up");
     assert!(
