@@ -7,6 +7,7 @@
 
 mod agents;
 mod client;
+mod notify;
 mod serve;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ pub(crate) use client::{
     Answer, Attach, Close, Control, Dialect, Doctor, Interrupt, Launch, Pair, Reach, Resume,
     RoleWord, Run, Send, Sessions, Tail, Token, TokenTask,
 };
+pub(crate) use notify::{Notify, Occasion};
 pub(crate) use serve::{Proxy, Relay, Serve, Up};
 
 use crate::bench;

@@ -13,6 +13,11 @@ use crate::ready::socket_url;
 pub(crate) async fn stream(found: &Found) -> Result<Box<dyn Stream>, String> {
     let dialer = Dialer::new(&found.url, "", found.tls_ca.as_deref());
     let dialer = dialer.map_err(|fault| fault.to_string())?;
+    open(&dialer).await
+}
+
+/// Opens a connection; what goes wrong is told without the address.
+pub(crate) async fn open(dialer: &Dialer) -> Result<Box<dyn Stream>, String> {
     dialer.open().await.map_err(|fault| plainly(&fault))
 }
 

@@ -11,6 +11,7 @@ use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use proxy::dial::Stream;
 use serde_json::Value;
 
 use crate::connect;
@@ -71,8 +72,6 @@ async fn exchange(
 ) -> Result<Value, HttpFault> {
     let silent = |error: &dyn std::fmt::Display| HttpFault::Silent(error.to_string());
     let stream = connect::stream(found).await.map_err(HttpFault::Silent)?;
-    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|error| silent(&error))?;
     let host = found.url.split_once("://").map_or(found.url.as_str(), |(_, host)| host);
     let mut request = Request::builder().method(method).uri(path).header(HOST, host);
     if !found.token.is_empty() {
@@ -83,22 +82,37 @@ async fn exchange(
     }
     let body = body.map(|body| Bytes::from(body.to_string())).unwrap_or_default();
     let request = request.body(Full::new(body)).map_err(|error| silent(&error))?;
+    let answered = converse(stream, request, ANSWER_BYTES_MAX).await;
+    let (status, body) = answered.map_err(HttpFault::Silent)?;
+    read(status, &body)
+}
+
+/// Says a request on a stream of its own and takes the answer. The caller bounds the time.
+pub(crate) async fn converse(
+    stream: Box<dyn Stream>,
+    request: Request<Full<Bytes>>,
+    answer_bytes_max: usize,
+) -> Result<(StatusCode, Bytes), String> {
+    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(|error| error.to_string())?;
     let answer = async {
-        let response = sender.send_request(request).await.map_err(|error| silent(&error))?;
+        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| HttpFault::Silent(error.to_string()))?.to_bytes();
+        let body = Limited::new(response.into_body(), answer_bytes_max).collect().await;
+        let body = body.map_err(|error| error.to_string())?.to_bytes();
         Ok((status, body))
     };
     // The connection does the work while the answer is awaited; it ends with this request.
-    let (status, body) = tokio::select! {
-        answer = answer => answer?,
+    let mut answer = std::pin::pin!(answer);
+    tokio::select! {
+        biased;
+        answer = &mut answer => answer,
         ended = connection => {
-            let words = ended.err().map_or("it hung up".to_owned(), |error| error.to_string());
-            return Err(HttpFault::Silent(words));
+            // Whoever hangs up after the answer has answered.
+            let why = ended.err().map_or("it hung up".to_owned(), |error| error.to_string());
+            answer.await.map_err(|_: String| why)
         }
-    };
-    read(status, &body)
+    }
 }
 
 fn read(status: StatusCode, body: &[u8]) -> Result<Value, HttpFault> {
@@ -127,6 +141,27 @@ mod tests {
         let message = "No valid token has this id".to_owned();
         let code = "token_unknown".to_owned();
         assert_eq!(told, Err(HttpFault::Refused { status: 404, code, message }));
+    }
+
+    #[tokio::test]
+    async fn whoever_hangs_up_right_after_the_answer_has_answered() {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+        let (near, mut far) = tokio::io::duplex(1 << 16);
+        let peer = async {
+            let mut heard = [0; 1024];
+            assert!(far.read(&mut heard).await.unwrap() > 0);
+            far.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
+            drop(far);
+        };
+        let request = Request::post("/").header(HOST, "x").body(Full::default()).unwrap();
+        let (answer, ()) = tokio::join!(converse(Box::new(near), request, 1024), peer);
+        assert_eq!(answer, Ok((StatusCode::OK, Bytes::from_static(b"ok"))));
+
+        let (near, far) = tokio::io::duplex(1 << 16);
+        drop(far);
+        let request = Request::post("/").header(HOST, "x").body(Full::default()).unwrap();
+        assert!(converse(Box::new(near), request, 1024).await.is_err());
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod doctor;
 mod folders;
 mod http;
 mod logging;
+mod notify;
 mod output;
 mod problem;
 mod qr;

@@ -20,6 +20,7 @@ use store::{Ledger as _, SqliteLedger};
 
 use crate::arguments::Serve;
 use crate::folders;
+use crate::notify::Plan;
 use crate::problem::Problem;
 use crate::ready::{Posted, RELAY_FILE_NAME, ReadyFile, RelayFile, socket_url};
 
@@ -48,6 +49,7 @@ pub(crate) struct Served {
 /// Starts a relay. It serves when this returns; nobody is told yet.
 pub(crate) async fn start(serve: &Serve) -> Result<Served, Problem> {
     let config = settings::door(serve)?;
+    let plan = Plan::new(&serve.notify)?;
     let data = folders::made_data(serve.data.data.as_deref())?;
     let ledger =
         SqliteLedger::open(&data.join(folders::DATABASE_FILE_NAME)).map_err(Problem::new)?;
@@ -66,6 +68,7 @@ pub(crate) async fn start(serve: &Serve) -> Result<Served, Problem> {
 
     let local_url = inner.as_ref().map_or_else(|| bound.local_url(), Bound::local_url);
     let (public_url, warning) = (bound.public_url(), bound.warning());
+    plan.start(&relay, &public_url);
     let url = bound.local_url();
     let ready = ReadyFile {
         ws: socket_url(&url, "/ws"),

@@ -4,6 +4,8 @@
 
 #[path = "process/machines.rs"]
 mod machines;
+#[path = "process/notify.rs"]
+mod notify;
 #[path = "process/served.rs"]
 mod served;
 #[path = "process/support.rs"]

@@ -17,9 +17,11 @@ mod questions;
 mod relay;
 pub mod routes;
 mod tasks;
+mod watchers;
 
 pub use books::{Books, EventPage};
 pub use directory::Directory;
 pub use owner::Joined;
 pub use relay::{Policies, Relay};
 pub use tasks::Tasks;
+pub use watchers::Watchers;

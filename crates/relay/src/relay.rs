@@ -23,6 +23,7 @@ use crate::metrics::Metrics;
 use crate::owner::{self, Input, Joined, Look, Owner, Reply};
 use crate::ports::Ports;
 use crate::routes::Routes;
+use crate::watchers::Watchers;
 
 /// How often the ledger's upkeep is offered.
 const UPKEEP_EVERY: Duration = Duration::from_secs(1);
@@ -45,6 +46,7 @@ struct Inner {
     ports: Ports,
     owners: Mutex<BTreeMap<SessionId, mpsc::Sender<Input>>>,
     fleet: mpsc::Sender<fleet_owner::Input>,
+    watchers: Arc<Watchers>,
     /// How long a machine may take to answer a question.
     machine_answers_within: Duration,
     started_at: Timestamp,
@@ -86,7 +88,9 @@ impl Relay {
         // Looking is at most half the work of a launch.
         let machine_answers_within = Duration::from_millis(policies.fleet.launch_timeout_ms / 2);
         let started_at = ports.clock.now();
-        let inner = Inner { shared, ports, owners, fleet, machine_answers_within, started_at };
+        let watchers = Arc::default();
+        let inner =
+            Inner { shared, ports, owners, fleet, watchers, machine_answers_within, started_at };
         let relay = Self(Arc::new(inner));
         let _ = relay.fleet(fleet::Command::Restarted).await;
         for session in reached {
@@ -254,6 +258,11 @@ impl Relay {
     /// Watches everything from here on.
     pub fn watch(&self) -> Watch {
         self.0.shared.hub.watch()
+    }
+
+    /// Who is looking.
+    pub fn watchers(&self) -> &Arc<Watchers> {
+        &self.0.watchers
     }
 
     /// Counters and gauges.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::DataFolder;
 use super::agents::Hosting;
+use super::{DataFolder, Notify};
 
 /// The relay, and a proxy for this machine, in one process
 #[derive(Debug, Args)]
@@ -126,4 +126,6 @@ pub(crate) struct Serve {
     /// Forget the oldest events while the ledger is larger than this [default: never]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) keep_bytes: Option<u64>,
+    #[command(flatten)]
+    pub(crate) notify: Notify,
 }

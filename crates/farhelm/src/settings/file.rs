@@ -8,6 +8,9 @@ use toml::de::{DeTable, DeValue};
 
 use crate::problem::Problem;
 
+/// Tables whose keys are flags: `ntfy` in `[notify]` is `notify-ntfy`.
+const SECTIONS: [&str; 1] = ["notify"];
+
 /// What a file says.
 #[derive(Debug, Default)]
 pub(super) struct File {
@@ -48,9 +51,20 @@ impl File {
             let line = error.span().map_or(1, |span| line_of(text, span.start));
             Problem::usage(format!("{}:{line}: {}", file.path.display(), error.message()))
         })?;
+        let mut keys = vec![];
         for (key, value) in table.get_ref() {
-            let line = line_of(text, key.span().start);
-            let key = key.get_ref().to_string();
+            let name = key.get_ref().to_string();
+            if let DeValue::Table(section) = value.get_ref()
+                && SECTIONS.contains(&name.as_str())
+            {
+                let below = section.iter();
+                keys.extend(below.map(|(key, it)| (format!("{name}-{}", key.get_ref()), key, it)));
+            } else {
+                keys.push((name, key, value));
+            }
+        }
+        for (key, place, value) in keys {
+            let line = line_of(text, place.span().start);
             let mut entry = Entry { key, values: vec![], line };
             let values = if let DeValue::Array(items) = value.get_ref() {
                 items.iter().map(|item| word(item.get_ref())).collect()

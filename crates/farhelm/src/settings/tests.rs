@@ -121,3 +121,24 @@ fn the_file_is_found_wherever_its_flag_stands() {
     }
     assert_eq!(named_file(&spoken("farhelm send x -- --config a.toml")), None);
 }
+
+#[test]
+fn the_notify_table_is_the_notify_flags() {
+    use crate::arguments::Occasion;
+
+    let text = "no-demo = true\n[notify]\nntfy = \"https://ntfy.sh/kite\"\non = [\"prompt\"]";
+    let from_file = up(text, "farhelm up").serve.notify;
+    assert_eq!(from_file.ntfy.as_deref(), Some("https://ntfy.sh/kite"));
+    assert_eq!(from_file.on, [Occasion::Prompt]);
+    let spoken = up(text, "farhelm up --notify-on run,failure").serve.notify;
+    assert_eq!(spoken.on, [Occasion::Run, Occasion::Failure]);
+    assert_eq!(up("", "farhelm up").serve.notify.on.len(), 3);
+
+    let unknown = refused("[notify]\n\nntfi = \"x\"", "farhelm up");
+    assert!(
+        unknown.starts_with("farhelm.toml:3: ") && unknown.contains("notify-ntfi"),
+        "{unknown}"
+    );
+    let wrong = refused("[notify]\non = [\"lunch\"]", "farhelm up");
+    assert!(wrong.starts_with("farhelm.toml:2: "), "{wrong}");
+}

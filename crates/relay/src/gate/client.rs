@@ -26,6 +26,7 @@ use crate::hub::{Burst, Live, Missing, Watch};
 use crate::metrics::Held;
 use crate::owner::{Joined, Reply};
 use crate::routes::Kick;
+use crate::watchers::Watching;
 
 /// Frames that may wait before they are written.
 const FRAMES_WAITING_MAX: usize = 512;
@@ -60,6 +61,8 @@ struct Gate {
     throttle: ClientThrottle,
     returns: mpsc::UnboundedSender<Returned>,
     live: Option<Watch>,
+    /// From the moment that it is shown every session.
+    watching: Option<Watching>,
     room: Room,
     /// What the frame in hand takes of it.
     taken: RoomTaken,
@@ -92,6 +95,7 @@ pub async fn serve_client<T: Transport>(
         throttle,
         returns,
         live: None,
+        watching: None,
         room: Room::default(),
         taken: None,
         ahead: None,
@@ -292,6 +296,8 @@ impl Gate {
             self.live = None;
             return;
         };
+        let watchers = self.relay.watchers();
+        self.watching.get_or_insert_with(|| watchers.all());
         self.relay.ports().tasks.spawn("welcome", async move {
             let launches = relay.launches(&principal.key()).await;
             let welcome = Welcome { sessions: relay.listings(), launches };

@@ -31,6 +31,7 @@ use crate::metrics::Held;
 use crate::owner::Reply;
 use crate::ports::{Door, NewFile, Work};
 use crate::routes::Kick;
+use crate::watchers::Watching;
 use place::Place;
 
 /// Events that are read at once to catch up.
@@ -70,6 +71,8 @@ struct Gate<V> {
     returns: mpsc::UnboundedSender<Returned>,
     live: Option<Watch>,
     place: Option<Place>,
+    /// As long as it has a place.
+    watching: Option<Watching>,
     launches: BTreeMap<RequestId, u64>,
     /// Answers that wait until the events before them are shown.
     held: Vec<(u64, Answer)>,
@@ -100,6 +103,7 @@ pub async fn serve_visitor<V: Visitor, T: Transport>(
         returns,
         live: None,
         place: None,
+        watching: None,
         launches: BTreeMap::new(),
         held: vec![],
         frames: vec![],
@@ -243,7 +247,7 @@ impl<V: Visitor> Gate<V> {
             return;
         };
         let Some(followed) = followed else {
-            self.place = None;
+            (self.place, self.watching) = (None, None);
             if let Some(ticket) = ticket {
                 self.answer(ticket, Answer::Followed(None)).await;
             }
@@ -469,6 +473,7 @@ impl<V: Visitor> Gate<V> {
     /// Watches first and looks second, so that nothing falls in between.
     fn follow(&mut self, session: SessionId, ticket: u64) {
         self.watch();
+        let _left = self.watching.replace(self.relay.watchers().one(&session));
         self.place = Some(Place::new(session.clone()));
         self.join(session, Some(ticket));
     }

@@ -1,0 +1,171 @@
+//! Calling somebody who is not looking: a question waits, a run ended, a message failed.
+//!
+//! A watcher of the relay like any other: it hears what was recorded, keeps it for a moment, and
+//! tells whoever was named if nobody is shown that session. The relay never waits for it.
+//!
+//! | room | |
+//! |---|---|
+//! | `desk` | what is told, and when; without time or sockets of its own |
+//! | `words`, `notice` | how it is worded |
+//! | `line` | queue and attempts, per target |
+//! | `target`, `program`, `sign` | one attempt |
+//!
+//! Not here: who is looking (`relay::Watchers`), flags (`arguments`).
+
+mod desk;
+mod line;
+mod notice;
+mod program;
+mod sign;
+mod target;
+mod words;
+
+use std::path::Path;
+use std::time::Duration;
+
+use domain::SessionId;
+use relay::Relay;
+use relay::hub::{Burst, Live, Missing, Watch};
+
+use self::desk::{Attention, Desk};
+use self::line::Line;
+use self::notice::Notice;
+use self::target::Target;
+use self::words::Question;
+use crate::arguments::Notify;
+use crate::problem::{Context as _, Problem};
+
+/// How often matters that rest are looked at, while there are any.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// A secret that is shorter can be guessed.
+const SECRET_BYTES_MIN: usize = 16;
+
+/// Checked settings: whom to call, and for what.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    targets: Vec<Target>,
+    desk: Desk,
+}
+
+impl Plan {
+    /// Reads files and checks addresses.
+    pub(crate) fn new(notify: &Notify) -> Result<Self, Problem> {
+        let mut targets = vec![];
+        if let Some(url) = &notify.ntfy {
+            let token = notify.ntfy_token_file.as_deref().map(secret).transpose()?;
+            targets.push(Target::ntfy(url, token).ok_or_else(|| {
+                Problem::usage(
+                    "--notify-ntfy must be the address of a topic, like https://ntfy.sh/my-topic",
+                )
+            })?);
+        }
+        if let Some(url) = &notify.webhook {
+            let Some(file) = &notify.secret_file else {
+                let words = "--notify-webhook needs --notify-secret-file FILE: what is posted is \
+                             signed with the secret in it (`openssl rand -hex 32 > FILE`)";
+                return Err(Problem::usage(words));
+            };
+            let secret = secret(file)?;
+            if secret.len() < SECRET_BYTES_MIN {
+                let file = file.display();
+                return Err(Problem::usage(format!(
+                    "the secret in {file} is shorter than {SECRET_BYTES_MIN} characters; `openssl \
+                     rand -hex 32` makes a good one"
+                )));
+            }
+            targets.push(Target::webhook(url, secret.into_bytes()).ok_or_else(|| {
+                Problem::usage("--notify-webhook must be an address with http:// or https://")
+            })?);
+        }
+        if let Some(command) = &notify.command {
+            targets.push(Target::Command(command.clone()));
+        }
+        Ok(Self { targets, desk: Desk::new(notify.on.clone()) })
+    }
+
+    /// Begins, if anybody is to be called. `base` is the address that people use.
+    pub(crate) fn start(self, relay: &Relay, base: &str) {
+        if self.targets.is_empty() {
+            return;
+        }
+        let tasks = &relay.ports().tasks;
+        let lines = self.targets.into_iter().map(|target| Line::open(target, tasks)).collect();
+        let caller = Caller { relay: relay.clone(), desk: self.desk, lines, base: base.to_owned() };
+        tasks.spawn("notify", caller.work(relay.watch()));
+    }
+}
+
+fn secret(file: &Path) -> Result<String, Problem> {
+    let text = std::fs::read_to_string(file);
+    let text = text.context(format_args!("{} cannot be read", file.display()))?;
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(Problem::new(format!("there is nothing in {}", file.display())));
+    }
+    Ok(text.to_owned())
+}
+
+/// Hears everything, and tells what is due.
+struct Caller {
+    relay: Relay,
+    desk: Desk,
+    lines: Vec<Line>,
+    base: String,
+}
+
+impl Caller {
+    async fn work(mut self, mut live: Watch) {
+        loop {
+            tokio::select! {
+                burst = live.recv() => match burst {
+                    Ok(burst) => self.hear(&burst),
+                    Err(Missing::Lagged) => self.catch_up(),
+                    Err(Missing::Closed) => return,
+                },
+                () = tokio::time::sleep(LOOK_EVERY), if self.desk.is_waiting() => {}
+            }
+            self.tell();
+        }
+    }
+
+    fn hear(&mut self, burst: &Burst) {
+        for live in burst.iter() {
+            match live {
+                Live::Session(event) => self.desk.hear(&event.session, &event.recorded),
+                Live::Fleet(_) | Live::Passing(_) => {}
+            }
+        }
+    }
+
+    fn catch_up(&mut self) {
+        let mut open = vec![];
+        for listing in self.relay.listings() {
+            let questions = listing.card.prompts.iter().map(Question::new);
+            open.extend(questions.map(|it| (listing.id.clone(), listing.head, it)));
+        }
+        self.desk.catch_up(open, self.relay.ports().clock.now());
+    }
+
+    fn tell(&mut self) {
+        if !self.desk.is_waiting() {
+            return;
+        }
+        let relay = &self.relay;
+        let attention = |session: &SessionId| {
+            if !relay.directory().knows(session) {
+                Attention::Gone
+            } else if relay.watchers().see(session) {
+                Attention::Watched
+            } else {
+                Attention::Alone
+            }
+        };
+        for call in self.desk.due(relay.ports().clock.now(), attention) {
+            let Some(listing) = relay.directory().get(&call.session) else { continue };
+            let notice = Notice::new(&call, &listing.card, &self.base);
+            for line in &mut self.lines {
+                line.leave(notice.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The desk: what is worth a call, and when. Events and the time go in, matters come out.
+//!
+//! A matter rests for [`REST_MS`] first: a page that is being reloaded, or a command that is about
+//! to end, is nobody who left. Then a run that ended or a message that failed is told if nobody is
+//! watching its session, and forgotten otherwise. A question is kept for as long as it waits: it
+//! is told as soon as nobody is watching, and never after it was answered.
+//!
+//! **Invariant**: at most [`SESSION_CALLS_MAX`] calls about one session and [`CALLS_MAX`] in all
+//! within [`WINDOW_MS`]. Questions wait for their turn; what else does not fit is counted, and the
+//! next call says how much it was.
+//!
+//! Not here: how it is worded (`notice`), who is called (`target`).
+
+use std::collections::{BTreeSet, VecDeque};
+
+use domain::session::runs::{self, Outcome};
+use domain::session::{Event, Recorded, delivery, prompts, status};
+use domain::{PromptId, Sequence, SessionId, Timestamp};
+
+use super::words::{self, Question};
+use crate::arguments::Occasion;
+
+/// How long a matter rests before it is told.
+pub(super) const REST_MS: u64 = 2_000;
+/// Over how long calls are counted.
+pub(super) const WINDOW_MS: u64 = 60_000;
+/// Calls about one session within the window.
+pub(super) const SESSION_CALLS_MAX: usize = 3;
+/// All calls within the window.
+pub(super) const CALLS_MAX: usize = 20;
+/// Matters that rest or wait. What is beyond is counted as left out.
+const MATTERS_MAX: usize = 256;
+/// Questions that were told and still wait, as far as they are remembered.
+const TOLD_MAX: usize = 1_024;
+
+/// Something worth a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Matter {
+    /// A question waits.
+    Asked(Question),
+    /// The agent rests.
+    Ended(Outcome),
+    /// A message did not reach the agent, for this reason.
+    Failed(String),
+}
+
+/// A matter that is to be told now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) session: SessionId,
+    pub(super) matter: Matter,
+    /// The event that told it.
+    pub(super) sequence: Sequence,
+    pub(super) at: Timestamp,
+    /// How many were not told since the last call.
+    pub(super) left_out: u64,
+}
+
+/// Whether a call about a session would tell anybody anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Attention {
+    /// Somebody is shown it anyway.
+    Watched,
+    /// Nobody is.
+    Alone,
+    /// There is no such session any more.
+    Gone,
+}
+
+#[derive(Debug)]
+struct Resting {
+    session: SessionId,
+    matter: Matter,
+    sequence: Sequence,
+    at: Timestamp,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Desk {
+    wanted: Vec<Occasion>,
+    resting: VecDeque<Resting>,
+    told: BTreeSet<(SessionId, PromptId)>,
+    /// The calls of the window, oldest first.
+    calls: VecDeque<(Timestamp, SessionId)>,
+    left_out: u64,
+}
+
+impl Desk {
+    /// For these occasions.
+    pub(super) fn new(wanted: Vec<Occasion>) -> Self {
+        let (resting, calls) = (VecDeque::new(), VecDeque::new());
+        Self { wanted, resting, told: BTreeSet::new(), calls, left_out: 0 }
+    }
+
+    /// Something was recorded.
+    pub(super) fn hear(&mut self, session: &SessionId, recorded: &Recorded) {
+        let matter = match &recorded.event {
+            Event::Prompt(prompts::Event::Asked(prompt)) => Matter::Asked(Question::new(prompt)),
+            Event::Prompt(prompts::Event::Reopened { prompt, .. }) => {
+                Matter::Asked(Question::new(prompt))
+            }
+            Event::Prompt(prompts::Event::Settled { prompt, .. }) => {
+                return self.settle(session, prompt);
+            }
+            Event::Run(runs::Event::Ended { outcome, .. }) => Matter::Ended(match outcome {
+                Outcome::Failed(why) => Outcome::Failed(words::clean(why)),
+                Outcome::Completed | Outcome::Interrupted => outcome.clone(),
+            }),
+            Event::Delivery(delivery::Event::Failed { failure, .. }) => {
+                Matter::Failed(words::clean(&failure.message))
+            }
+            Event::Status(status::Event::Closed { .. }) => return self.close(session),
+            Event::Prompt(prompts::Event::Confirmed(_))
+            | Event::Run(runs::Event::Started { .. })
+            | Event::Delivery(
+                delivery::Event::Accepted(_)
+                | delivery::Event::HandedOver { .. }
+                | delivery::Event::Delivered { .. },
+            )
+            | Event::Status(
+                status::Event::Up { .. }
+                | status::Event::Down { .. }
+                | status::Event::Changed { .. }
+                | status::Event::Renamed(_)
+                | status::Event::Archived(_),
+            )
+            | Event::Queue(_)
+            | Event::Control(_)
+            | Event::Config(_)
+            | Event::Transcript(_) => return,
+        };
+        self.rest(session, matter, recorded.sequence, recorded.at);
+    }
+
+    /// Events were missed. These are the questions that wait now: what was answered meanwhile is
+    /// not told, what is new is.
+    pub(super) fn catch_up(&mut self, open: Vec<(SessionId, Sequence, Question)>, now: Timestamp) {
+        let waits: BTreeSet<(SessionId, PromptId)> =
+            open.iter().map(|(session, _, it)| (session.clone(), it.id.clone())).collect();
+        self.told.retain(|known| waits.contains(known));
+        self.resting.retain(|it| it.prompt().is_none_or(|known| waits.contains(&known)));
+        for (session, sequence, question) in open {
+            let key = (session, question.id.clone());
+            let is_known = self.told.contains(&key)
+                || self.resting.iter().any(|it| it.prompt().as_ref() == Some(&key));
+            if !is_known {
+                self.rest(&key.0, Matter::Asked(question), sequence, now);
+            }
+        }
+    }
+
+    /// Whether time alone may lead to a call.
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.resting.is_empty()
+    }
+
+    /// What is to be told now.
+    pub(super) fn due(
+        &mut self,
+        now: Timestamp,
+        attention: impl Fn(&SessionId) -> Attention,
+    ) -> Vec<Call> {
+        while self.calls.front().is_some_and(|(at, _)| now.ms_since(*at) >= WINDOW_MS) {
+            self.calls.pop_front();
+        }
+        let mut calls = vec![];
+        for it in std::mem::take(&mut self.resting) {
+            if now < it.at.plus_ms(REST_MS) {
+                self.resting.push_back(it);
+                continue;
+            }
+            let is_question = matches!(it.matter, Matter::Asked(_));
+            match attention(&it.session) {
+                Attention::Watched if is_question => self.resting.push_back(it),
+                Attention::Watched | Attention::Gone => {}
+                Attention::Alone if self.has_room(&it.session) => calls.push(self.tell(it, now)),
+                Attention::Alone if is_question => self.resting.push_back(it),
+                Attention::Alone => self.left_out += 1,
+            }
+        }
+        calls
+    }
+
+    fn tell(&mut self, it: Resting, now: Timestamp) -> Call {
+        self.calls.push_back((now, it.session.clone()));
+        if let Some(key) = it.prompt() {
+            if self.told.len() >= TOLD_MAX {
+                self.told.pop_first();
+            }
+            self.told.insert(key);
+        }
+        let Resting { session, matter, sequence, at } = it;
+        let left_out = std::mem::take(&mut self.left_out);
+        Call { session, matter, sequence, at, left_out }
+    }
+
+    fn has_room(&self, session: &SessionId) -> bool {
+        let of_session = self.calls.iter().filter(|(_, whose)| whose == session).count();
+        self.calls.len() < CALLS_MAX && of_session < SESSION_CALLS_MAX
+    }
+
+    fn rest(&mut self, session: &SessionId, matter: Matter, sequence: Sequence, at: Timestamp) {
+        if !self.wanted.contains(&occasion(&matter)) {
+            return;
+        }
+        if self.resting.len() >= MATTERS_MAX {
+            self.left_out += 1;
+            return;
+        }
+        self.resting.push_back(Resting { session: session.clone(), matter, sequence, at });
+    }
+
+    fn settle(&mut self, session: &SessionId, prompt: &PromptId) {
+        let key = (session.clone(), prompt.clone());
+        self.told.remove(&key);
+        self.resting.retain(|it| it.prompt().as_ref() != Some(&key));
+    }
+
+    /// Nobody can answer any more; how the last run ended is still worth telling.
+    fn close(&mut self, session: &SessionId) {
+        self.told.retain(|(whose, _)| whose != session);
+        self.resting.retain(|it| it.session != *session || it.prompt().is_none());
+    }
+}
+
+impl Resting {
+    fn prompt(&self) -> Option<(SessionId, PromptId)> {
+        match &self.matter {
+            Matter::Asked(question) => Some((self.session.clone(), question.id.clone())),
+            Matter::Ended(_) | Matter::Failed(_) => None,
+        }
+    }
+}
+
+fn occasion(matter: &Matter) -> Occasion {
+    match matter {
+        Matter::Asked(_) => Occasion::Prompt,
+        Matter::Ended(_) => Occasion::Run,
+        Matter::Failed(_) => Occasion::Failure,
+    }
+}
+
+#[cfg(test)]
+mod tests;
