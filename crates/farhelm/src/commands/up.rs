@@ -15,9 +15,11 @@ use crate::serve::{self, Served};
 use crate::stop::Stop;
 use crate::{output, qr};
 
-/// The files that say "ready" wait this long for the demo session, so that whoever reads them
-/// finds it. A machine that is slower than that is ready all the same.
-const DEMO_WITHIN: Duration = Duration::from_secs(1);
+/// The files that say "ready" wait this long for this machine and its demo session, so that
+/// whoever reads them can use both. A machine that is slower than that is ready all the same.
+const MACHINE_WITHIN: Duration = Duration::from_secs(5);
+/// How often to look whether a machine without a session is there.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Relay and proxy.
 pub(super) async fn up(up: Up) -> Result<ExitCode, Problem> {
@@ -40,9 +42,14 @@ pub(super) async fn up(up: Up) -> Result<ExitCode, Problem> {
     let mut machine = tokio::spawn(::proxy::run(config, async {
         let _ = left.await;
     }));
-    if !up.machine.no_demo {
-        let _ = tokio::time::timeout(DEMO_WITHIN, connected(&served, live)).await;
-    }
+    let there = async {
+        if up.machine.no_demo {
+            machine_connected(&served).await;
+        } else {
+            connected(&served, live).await;
+        }
+    };
+    let _ = tokio::time::timeout(MACHINE_WITHIN, there).await;
     let mut ended = served.post();
     if ended.is_ok() {
         greet(&served, &up.serve, !up.machine.no_demo).await;
@@ -86,6 +93,17 @@ async fn finish(farewell: impl Future<Output = ()>, stop: &mut Stop) {
     tokio::select! {
         () = farewell => {}
         () = stop.asked() => tracing::warn!("stopping at once"),
+    }
+}
+
+/// Ends when some machine is there, with or without sessions.
+async fn machine_connected(served: &Served) {
+    loop {
+        match served.relay.look_at_fleet().await {
+            Ok(fleet) if fleet.machines().all().all(|(_, machine)| machine.via.is_none()) => {}
+            Ok(_) | Err(_) => return,
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
