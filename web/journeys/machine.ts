@@ -5,6 +5,17 @@ import type { Relay } from "./stage";
 
 type Frame = Record<string, unknown> & { type: string };
 
+export const FEATURES = [
+  "deltas",
+  "tools",
+  "runs",
+  "queue",
+  "prompt_detail",
+  "modes",
+  "context",
+  "plan",
+];
+
 export class Machine {
   private socket!: WebSocket;
   private readonly heard: Frame[] = [];
@@ -16,7 +27,7 @@ export class Machine {
     readonly label: string,
   ) {}
 
-  async connect(sessions: object[]): Promise<void> {
+  async connect(sessions: object[], hello: object = {}): Promise<void> {
     const url = `${this.relay.ready.ws.replace(/\/ws$/, "/ws/proxy")}?token=${this.relay.ready.proxy_token}`;
     this.socket = new WebSocket(url);
     this.socket.on("message", (data: Buffer) => this.receive(JSON.parse(data.toString()) as Frame));
@@ -29,7 +40,8 @@ export class Machine {
       peer_role: "proxy",
       client_name: "journey",
       machine_label: this.label,
-      features: ["deltas", "tools", "runs", "queue", "prompt_detail", "modes", "context", "plan"],
+      features: FEATURES,
+      ...hello,
     });
     await this.hears((frame) => frame.type === "connection_ack");
     this.say({ type: "proxy_session_snapshot", sessions });

@@ -30,14 +30,23 @@ export class Relay {
   private address = "127.0.0.1:0";
   ready!: Ready;
 
-  constructor(private readonly more: string[] = []) {}
+  constructor(
+    private readonly more: string[] = [],
+    /** What the machine has at home: conversations of agents lie there. */
+    private readonly home: string | null = null,
+  ) {}
 
   async start(): Promise<void> {
     const file = join(this.folder, "ready.json");
     rmSync(file, { force: true });
     const known = ["up", "--data", join(this.folder, "data"), "--ready-file", file];
     const words = [...known, "--listen", this.address, "--machine", "atlas", ...this.more];
-    const child = spawn(BINARY, words, { stdio: ["ignore", "ignore", "pipe"], cwd: this.folder });
+    const env = this.home === null ? process.env : { ...process.env, HOME: this.home };
+    const child = spawn(BINARY, words, {
+      stdio: ["ignore", "ignore", "pipe"],
+      cwd: this.folder,
+      env,
+    });
     let told = "";
     child.stderr?.on("data", (chunk: Buffer) => (told = (told + chunk.toString()).slice(-4_000)));
     this.child = child;

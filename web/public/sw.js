@@ -4,7 +4,7 @@ const SHELF = "farhelm-shell-1";
 const FILES_MAX = 80;
 
 self.addEventListener("install", (event) => {
-  event.waitUntil(caches.open(SHELF).then((shelf) => shelf.add("/")));
+  event.waitUntil(stock());
   self.skipWaiting();
 });
 
@@ -29,6 +29,16 @@ self.addEventListener("notificationclick", (event) => {
     }),
   );
 });
+
+/** The page and what it names: the first visit loads them before this worker could see it. */
+async function stock() {
+  const shelf = await caches.open(SHELF);
+  const answer = await fetch("/", { cache: "no-cache" });
+  if (!answer.ok) throw new Error("There is no page to keep");
+  const names = (await answer.clone().text()).match(/\/assets\/[\w.-]+/g) ?? [];
+  await shelf.addAll([...new Set(names)].slice(0, FILES_MAX));
+  await shelf.put("/", answer);
+}
 
 async function newest(request) {
   const shelf = await caches.open(SHELF);

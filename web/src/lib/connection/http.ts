@@ -1,5 +1,6 @@
 // The relay's HTTP API, as far as the page uses it. The credential is a cookie that scripts
 // cannot read.
+import type { RelayFrame } from "../wire/generated";
 
 export interface Me {
   id: string;
@@ -22,6 +23,13 @@ export interface Upload {
   name: string;
   size: number;
   media_type: string;
+}
+
+/** Recorded events of a session, in order. */
+export interface HistoryPage {
+  last_sequence: number;
+  has_more: boolean;
+  events: RelayFrame[];
 }
 
 /** The relay said no, or nothing. */
@@ -84,6 +92,8 @@ export const api = {
   revoke: (id: string) => call<unknown>("DELETE", `/v1/tokens/${encodeURIComponent(id)}`),
   archive: (session: string, archived: boolean) =>
     call<unknown>("PATCH", `/v1/sessions/${session}`, { archived }),
+  history: (session: string, after: number, limit: number) =>
+    call<HistoryPage>("GET", `/v1/sessions/${session}/history?after=${after}&limit=${limit}`),
   erase: (session: string) => call<unknown>("DELETE", `/v1/sessions/${session}`),
 };
 

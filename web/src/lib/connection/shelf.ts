@@ -80,7 +80,9 @@ export class Shelf {
     if (!kept) return null;
     const { session_id: _id, kept_at: _at, ...story } = kept;
     // Whether it is complete is the relay's to say, and drafts go on from what it tells.
-    return { ...story, complete: false, drafts: [] };
+    // A page of an earlier version kept whole stories only.
+    const { start = 0, orphans = [] } = story as Partial<Story>;
+    return { ...story, start, orphans, complete: false, drafts: [] };
   }
 
   async keepStory(session_id: string, story: Story, now_ms: number): Promise<void> {

@@ -9,11 +9,14 @@ import { Shelf } from "../connection/shelf";
 import type { Attachment, ModeWord, PermissionResponse, RelayFrame } from "../wire/generated";
 import { t } from "../text/en";
 import { Launches } from "./launches.svelte";
+import { Past, PAGE_EVENTS } from "./past.svelte";
 import { reduceAll } from "./reduce";
 import { EMPTY_WORLD, emptyStory, type World } from "./state";
 
 /** Stories in memory; the longest unseen one is let go and read from the shelf again. */
 const STORIES_OPEN_MAX = 8;
+/** A remembered story that is so many events behind is read from its end again. */
+const BEHIND_MAX = 2_000;
 /** The list is kept at most this often, a story (which may be long) less often and when one leaves. */
 const KEEP_EVERY_MS = 2_000;
 const KEEP_STORY_EVERY_MS = 20_000;
@@ -35,6 +38,8 @@ export class App {
   /** Why the way in is needed again. */
   entryWords = $state.raw<string | null>(null);
   current = $state.raw<string | null>(null);
+  /** The session that is looked at, or was last. */
+  latest = $state.raw<string | null>(null);
   /** Sessions whose run a person asked to stop, until it is confirmed. */
   stopping = $state.raw<ReadonlySet<string>>(new Set());
   /** Prompts whose answer is on its way. */
@@ -47,7 +52,9 @@ export class App {
   readonly shelf = new Shelf();
   readonly connection: Connection;
   readonly launches: Launches;
+  readonly past: Past;
   private readonly outbox: Outbox;
+  /** The session of which every event is told: from the first page of its history on. */
   private followed: ReadonlySet<string> = new Set();
   private resumed: string | null = null;
   private waiting: RelayFrame[] = [];
@@ -79,6 +86,10 @@ export class App {
       (waiting) => (this.unsent = waiting),
     );
     this.launches = new Launches(this.connection);
+    this.past = new Past(
+      (session) => this.world.stories[session],
+      (session, story) => this.putStory(session, story),
+    );
   }
 
   get maySteer(): boolean {
@@ -141,9 +152,11 @@ export class App {
   async open(session: string | null): Promise<void> {
     if (this.current === session) return;
     if (this.current) void this.keep("now");
+    this.flush();
     this.current = session;
-    this.followed = new Set(session ? [session] : []);
+    this.followed = new Set();
     if (!session) return this.watch();
+    this.latest = session;
     this.seen = [...this.seen.filter((id) => id !== session), session];
     if (!this.world.stories[session]) {
       const story = await this.shelf.story(session);
@@ -162,19 +175,12 @@ export class App {
   }
 
   /** Again, under the same id; after an unknown delivery only a new id may try. */
-  retrySend(session: string, id: string, code: string, text: string): void {
+  retrySend(session: string, id: string, code: string, text: string, files: Attachment[]): void {
     if (this.unsent.some((it) => it.id === id)) return this.outbox.retry(id);
     const fresh = code === "delivery_unknown" ? this.connection.newId("m") : id;
     const created_at = new Date().toISOString();
-    const unsent = {
-      id: fresh,
-      session_id: session,
-      text,
-      attachments: [],
-      mode: null,
-      created_at,
-    };
-    void this.outbox.send(unsent);
+    const unsent = { session_id: session, text, attachments: files, mode: null, created_at };
+    void this.outbox.send({ id: fresh, ...unsent });
   }
 
   dropSend(id: string): void {
@@ -300,6 +306,7 @@ export class App {
     const session_id = this.current;
     const story = session_id ? this.world.stories[session_id] : undefined;
     this.resumed = null;
+    this.followed = new Set();
     if (!session_id || !story || story.cursor === 0) return [];
     this.resumed = session_id;
     return [{ session_id, last_sequence: story.cursor }];
@@ -308,19 +315,35 @@ export class App {
   private greeted(): void {
     this.flush();
     if (this.current && this.current !== this.resumed) this.join(this.current);
-    else this.watch();
+    else {
+      this.followed = new Set(this.current ? [this.current] : []);
+      this.watch();
+    }
     this.outbox.sendAll();
   }
 
-  /** From where this page is; whoever asks for a history is told everything from there on. */
+  /**
+   * From where this page is; whoever asks for a history is told everything from there on. Of a
+   * story that is new here, or remembered from long ago, the newest page comes first.
+   */
   private join(session_id: string): void {
+    if (!this.connection.isOpen) return;
+    const last = this.world.cards[session_id]?.sequence ?? 0;
+    if (last - (this.world.stories[session_id]?.cursor ?? 0) > this.behindMax(session_id)) {
+      this.putStory(session_id, emptyStory(last - PAGE_EVENTS));
+    }
     const after_sequence = this.world.stories[session_id]?.cursor ?? 0;
     this.connection.say("history_request", { session_id, after_sequence });
     this.watch();
   }
 
+  private behindMax(session_id: string): number {
+    return this.world.stories[session_id]?.cursor ? BEHIND_MAX : PAGE_EVENTS;
+  }
+
   private watch(): void {
-    this.connection.say("watch", { sessions: [...this.followed], others: "cards" });
+    const sessions = this.current ? [this.current] : [];
+    this.connection.say("watch", { sessions, others: "cards" });
   }
 
   private heard(frame: RelayFrame): void {
@@ -332,6 +355,11 @@ export class App {
     if (frame.type === "connection_error" && !frame.client_message_id && !frame.request_id) {
       // The view itself says that a session is not there.
       if (!QUIET_CODES.has(frame.code)) this.complain(frame.message);
+    }
+    if (frame.type === "history_delta" && frame.session_id === this.current) {
+      // What came before it was told to the list alone, and would leave a gap in the story.
+      if (!this.followed.has(frame.session_id)) this.flush();
+      this.followed = new Set([frame.session_id]);
     }
     this.waiting.push(frame);
     if (this.scheduled) return;
@@ -349,6 +377,7 @@ export class App {
     const circumstance = { followed: this.followed, now_ms: Date.now() };
     this.world = reduceAll(this.world, frames, circumstance);
     this.heal(frames);
+    this.reachRun();
     this.keeping ??= setTimeout(() => void this.keep("soon"), KEEP_EVERY_MS);
   }
 
@@ -359,6 +388,17 @@ export class App {
       const story = this.world.stories[frame.session_id];
       if (story && frame.from_sequence > story.cursor) return this.join(frame.session_id);
     }
+  }
+
+  /** What waits behind a run was said after it began: so far back it is read unasked. */
+  private reachRun(): void {
+    const story = this.current ? this.world.stories[this.current] : undefined;
+    const run = this.current ? this.world.cards[this.current]?.run : null;
+    if (!this.current || !story?.complete || story.start === 0 || !run) return;
+    const isKnown = story.run_began !== null || story.items.some((item) => item.kind === "run");
+    const { past, current } = this;
+    if (isKnown || past.failed.has(current)) return;
+    void past.load(current).then((isMore) => isMore && this.reachRun());
   }
 
   private putStory(session: string, story: World["stories"][string]): void {

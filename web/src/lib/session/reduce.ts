@@ -235,6 +235,6 @@ function applyEvent(
 }
 
 /** Repeats about the queue what the frame before it told of a send. */
-function isSecondFrame(event: SessionEvent): boolean {
+export function isSecondFrame(event: SessionEvent): boolean {
   return event.type === "queue_update" && event.event_id?.endsWith("_q") === true;
 }

@@ -19,6 +19,7 @@ import type {
   ToolStatusWord,
   Usage,
 } from "../wire/generated";
+import type { SessionEvent } from "./reduce";
 
 /** Words of a person or an agent, finished. */
 export interface MessageItem {
@@ -151,7 +152,9 @@ export interface Card {
 
 /** What is known of the words of a session; told for those that are looked at. */
 export interface Story {
-  /** Every event up to this one is in here. */
+  /** Events up to this one are not in here yet; nothing is missing when it is 0. */
+  start: number;
+  /** Every event after `start` and up to this one is in here. */
   cursor: number;
   /** Whether all that the relay had when it was asked has come. */
   complete: boolean;
@@ -166,6 +169,14 @@ export interface Story {
   /** Questions that this story has seen asked and not yet settled. */
   asked: Map<string, Waiting>;
   run_began: { id: string; at: string | null } | null;
+  /** About something before `start`: they count when that is loaded. */
+  orphans: Orphan[];
+}
+
+/** An event whose beginning is not loaded, and where in `items` it stood. */
+export interface Orphan {
+  event: SessionEvent;
+  place: number;
 }
 
 export interface World {
@@ -178,9 +189,11 @@ export interface World {
 
 export const EMPTY_WORLD: World = { cards: {}, stories: {}, catalog: null, told: false };
 
-export function emptyStory(): Story {
+/** Of which nothing up to `start` is loaded. */
+export function emptyStory(start = 0): Story {
   return {
-    cursor: 0,
+    start,
+    cursor: start,
     complete: false,
     items: [],
     places: new Map(),
@@ -191,5 +204,6 @@ export function emptyStory(): Story {
     context: null,
     asked: new Map(),
     run_began: null,
+    orphans: [],
   };
 }

@@ -47,7 +47,7 @@ export function applyToStory(story: Story, event: SessionEvent, own: WeakSet<obj
       story.run_began = null;
       return;
     case "queue_update":
-      return queue(story, event);
+      return queue(story, event, own);
     case "permission_prompt": {
       const session_id = event.session_id ?? "";
       const waiting: Waiting = { ...event, session_id, asked_at: event.server_ts ?? null };
@@ -60,6 +60,8 @@ export function applyToStory(story: Story, event: SessionEvent, own: WeakSet<obj
       return settled(story, event, own, event.applied_choice ?? null, null);
     case "plan":
       story.plan = event.entries;
+      // No plan any more: also not the one that an older page may bring.
+      if (event.entries.length === 0) orphan(story, event, own);
       return;
     case "context_usage":
       story.context = { used: event.used_tokens, window: event.window_tokens };
@@ -95,6 +97,16 @@ export function applyToStory(story: Story, event: SessionEvent, own: WeakSet<obj
 
 function key(event: SessionEvent): string {
   return `e${event.sequence ?? 0}`;
+}
+
+/** Keeps what cannot be understood before older pages are loaded. */
+function orphan(story: Story, event: SessionEvent, own: WeakSet<object>): void {
+  if (story.start === 0) return;
+  if (!own.has(story.orphans)) {
+    story.orphans = story.orphans.slice();
+    own.add(story.orphans);
+  }
+  story.orphans.push({ event, place: story.items.length });
 }
 
 function append(story: Story, own: WeakSet<object>, item: Item, id?: string): void {
@@ -189,6 +201,7 @@ function delivered(story: Story, event: EventOf<"message_delivered">, own: WeakS
     replace(story, own, place, { ...item, delivery: { at: event.delivered_at, by: null } });
     return;
   }
+  if (!story.sends.some((send) => send.id === id)) return orphan(story, event, own);
   story.sends = story.sends.map((send) =>
     send.id === id ? { ...send, delivered_at: event.delivered_at } : send,
   );
@@ -199,8 +212,9 @@ function failed(story: Story, event: EventOf<"message_failed">, own: WeakSet<obj
   drop(story, id);
   const send = story.sends.find((it) => it.id === id);
   story.sends = story.sends.filter((it) => it.id !== id);
+  if (!send) return orphan(story, event, own);
   // A person took it out of the queue: that is what they wanted, not a failure.
-  if (event.error.code === "discarded" || !send) return;
+  if (event.error.code === "discarded") return;
   append(story, own, {
     kind: "failed",
     key: key(event),
@@ -217,8 +231,11 @@ function drop(story: Story, id: string): void {
   story.queue = { ...story.queue, entries };
 }
 
-function queue(story: Story, event: EventOf<"queue_update">): void {
+function queue(story: Story, event: EventOf<"queue_update">, own: WeakSet<object>): void {
   const id = event.client_message_id;
+  // Whatever an older page says of the queue, this came after it.
+  const isKnown = story.queue.entries.some((it) => it.id === id);
+  if (event.change !== "added" && !isKnown) orphan(story, event, own);
   const entries = story.queue.entries.slice();
   const at = entries.findIndex((it) => it.id === id);
   const entry = entries[at];
@@ -280,7 +297,7 @@ function toolCall(story: Story, event: EventOf<"tool_call">, own: WeakSet<object
 function toolUpdate(story: Story, event: EventOf<"tool_update">, own: WeakSet<object>): void {
   const place = story.places.get(`t:${event.tool_call_id}`);
   const before = place === undefined ? undefined : story.items[place];
-  if (place === undefined || before?.kind !== "tool") return;
+  if (place === undefined || before?.kind !== "tool") return orphan(story, event, own);
   replace(story, own, place, {
     ...before,
     status: event.status,
@@ -306,7 +323,7 @@ function settled(
   by: string | null,
 ): void {
   const asked = story.asked.get(event.prompt_id);
-  if (!asked) return;
+  if (!asked) return orphan(story, event, own);
   story.asked = new Map(story.asked);
   story.asked.delete(event.prompt_id);
   const choice = asked.choices.find((it) => it.choice_id === choice_id);
