@@ -201,6 +201,45 @@ describe("how an agent is set", () => {
   });
 });
 
+describe("the list", () => {
+  it("shows only what is wanted, by agent, machine and state, and says what is chosen", async () => {
+    const machine = new Machine(relay, "shed");
+    const all = ["Rake", "Spade"].map((window_title, at) => ({
+      session_id: `sess_shed_${at}`,
+      agent_type: at === 0 ? "codex" : "claude",
+      window_title,
+      status: "healthy",
+    }));
+    await machine.connect(all);
+    machine.say({ type: "run_started", session_id: "sess_shed_0", run_id: "r1" });
+    const { page, context } = await windows.paired(relay, PHONE);
+    const link = (name: RegExp) => page.getByRole("link", { name });
+    await link(/Rake/).waitFor();
+    await link(/demo/i).first().waitFor();
+    await page.getByRole("button", { name: "Filter" }).click();
+    const group = (name: string) => page.getByRole("group", { name });
+    await group("Machine").getByRole("button", { name: "shed" }).click();
+    await link(/demo/i).first().waitFor({ state: "detached" });
+    await link(/Spade/).waitFor();
+    await group("Agent").getByRole("button", { name: "Codex" }).click();
+    await link(/Spade/).waitFor({ state: "detached" });
+    await shot(page, "phone-light-10-filters");
+    await group("State").getByRole("button", { name: "Quiet" }).click();
+    await page.getByText("Nothing matches.").waitFor();
+    await group("State").getByRole("button", { name: "Running" }).click();
+    await link(/Rake/).waitFor();
+    // Closed, it still says why the list is short.
+    await page.getByRole("button", { name: "Filter" }).click();
+    await page.getByRole("button", { name: "No longer only: Codex" }).click();
+    await page.getByRole("button", { name: "No longer only: Running" }).click();
+    await link(/Spade/).waitFor();
+    await page.getByRole("button", { name: "No longer only: shed" }).click();
+    await link(/demo/i).first().waitFor();
+    machine.close();
+    await context.close();
+  });
+});
+
 describe("notifications", () => {
   const box = (page: Page) => page.getByRole("checkbox", { name: /^Notify me/ });
 
@@ -244,6 +283,25 @@ describe("notifications", () => {
     await expect.poll(told).toContain("open the window");
     await other.page.getByRole("button", { name: /^No/ }).click();
     for (const it of [other.context, context]) await it.close();
+  });
+});
+
+describe("diagnostics", () => {
+  it("tell how far the session that was last looked at is known", async () => {
+    const { page, context } = await windows.paired(relay);
+    await openSession(page, /demo/i);
+    await say(page, "say: counted");
+    await words(page, "counted", { exact: true }).last().waitFor();
+    const id = page.url().split("/").at(-1);
+    await page.goto(`${relay.ready.url}/#/settings`);
+    const listed = await relay.api<{ sessions: { session_id: string; last_sequence: number }[] }>(
+      "GET",
+      "/v1/sessions",
+    );
+    const last = listed.sessions.find((it) => it.session_id === id)?.last_sequence ?? 0;
+    expect(last).toBeGreaterThan(0);
+    await page.getByText(new RegExp(`: \\d+ of ${last}$`)).waitFor();
+    await context.close();
   });
 });
 

@@ -99,6 +99,28 @@ describe("a conversation", () => {
     await page.close();
   });
 
+  it("tries again with the files that the message had", async () => {
+    const { page } = await windows.paired(relay);
+    await openSession(page, /demo/i);
+    const file = { name: "plan.txt", mimeType: "text/plain", buffer: Buffer.from("123") };
+    await page.locator('input[type="file"]').setInputFiles(file);
+    await say(page, "fail: send_rejected");
+    const row = page.locator(".send.failed").filter({ hasText: "plan.txt" });
+    await row.getByRole("button", { name: "Try again" }).click();
+    // A second attempt is a second record; it has the file as well.
+    const id = page.url().split("/").at(-1);
+    const tries = async () => {
+      const told = await relay.api<{
+        events: { type: string; attachments?: { name: string }[] }[];
+      }>("GET", `/v1/sessions/${id}/history`);
+      const accepted = told.events.filter((it) => it.type === "message_accepted");
+      return accepted.filter((it) => it.attachments?.[0]?.name === "plan.txt").length;
+    };
+    await expect.poll(tries).toBe(2);
+    await row.waitFor();
+    await page.close();
+  });
+
   it("folds a tool call to one line that opens", async () => {
     const { page } = await windows.paired(relay, PHONE);
     await openSession(page, /demo/i);

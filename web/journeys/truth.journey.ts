@@ -122,6 +122,66 @@ describe("a session of ten thousand messages", () => {
     machine.close();
     await context.close();
   });
+
+  it("is loaded from its end; older pages come as one reads back, and nothing jumps", async () => {
+    const { page, context } = await windows.device();
+    const asked: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().includes("/history?")) asked.push(request.url());
+    });
+    // Held until the journey has looked: one sees what is said meanwhile.
+    let isOpen = false;
+    const waiting: (() => void)[] = [];
+    await page.route("**/history?**", async (route) => {
+      if (!isOpen) await new Promise<void>((resolve) => waiting.push(resolve));
+      await route.continue();
+    });
+    await page.goto((await relay.pairingCode()).link);
+    await page.getByRole("link", { name: /Long/ }).click();
+    await words(page, "A late word.").first().waitFor();
+    expect(asked).toEqual([]);
+    const scroller = page.locator(".scroller");
+    await scroller.hover();
+    const up = async () => {
+      await page.mouse.wheel(0, -6_000);
+    };
+    await expect
+      .poll(async () => {
+        if (asked.length === 0) await up();
+        return asked.length;
+      })
+      .toBe(1);
+    await scroller.evaluate((element) => (element.scrollTop = 0));
+    await page.getByText("Loading older messages…").waitFor();
+    await shot(page, "desk-light-8-older");
+    const row = page
+      .locator(".row")
+      .getByText(/^Message 9\d\d\d\./)
+      .first();
+    const text = (await row.innerText()).slice(0, 13);
+    const mark = words(page, text).first();
+    const before = (await mark.boundingBox())?.y ?? Number.NaN;
+    isOpen = true;
+    for (const go of waiting) go();
+    await page.getByText("Loading older messages…").waitFor({ state: "detached" });
+    const after = async () => Math.abs(((await mark.boundingBox())?.y ?? Number.NaN) - before);
+    await expect.poll(after).toBeLessThan(4);
+    // On to the very beginning, where nothing is missing any more.
+    await expect
+      .poll(
+        async () => {
+          await scroller.evaluate((element) => (element.scrollTop = 0));
+          await up();
+          return words(page, "Message 0.").count();
+        },
+        { timeout: 40_000 },
+      )
+      .toBe(1);
+    expect(await page.getByText("Older messages are not loaded yet.").count()).toBe(0);
+    await page.getByRole("button", { name: "Latest" }).click();
+    await words(page, "A late word.").first().waitFor();
+    await context.close();
+  });
 });
 
 describe("hostile words", () => {

@@ -49,6 +49,10 @@ export const en = {
     empty: "No sessions yet.",
     emptyLead: "Start an agent on one of your machines and it shows up here, on every device.",
     none: "Nothing matches.",
+    filter: "Filter",
+    filters: { agent: "Agent", machine: "Machine", state: "State" },
+    dropFilter: (name: string) => `No longer only: ${name}`,
+    showAll: "Show all",
     settings: "Settings",
     groups: {
       waiting: "Waits for you",

@@ -138,6 +138,31 @@ describe("the rows of a transcript", () => {
   });
 });
 
+describe("words in changed lines", () => {
+  const marked = (before: string, after: string) =>
+    (compare(before, after)?.lines ?? []).flatMap((line) =>
+      "pieces" in line && line.pieces
+        ? [line.pieces.filter((it) => it.isChanged).map((it) => it.text)]
+        : [],
+    );
+
+  it("are marked where a line stands for another", () => {
+    expect(marked("a\npub fast: bool,\n", "a\npub quick: bool,\n")).toEqual([["fast"], ["quick"]]);
+    const { lines = [] } = compare("let a = 1;\n", "let a = 2;\n") ?? {};
+    const whole = lines.map((line) =>
+      "pieces" in line ? line.pieces?.map((it) => it.text).join("") : null,
+    );
+    expect(whole).toEqual(["let a = 1;", "let a = 2;"]);
+  });
+
+  it("are not marked where lines have little in common, have no like, or are too long", () => {
+    expect(marked("one two three\n", "completely other words\n")).toEqual([]);
+    expect(marked("let a = 1;\n", "let a = 2;\nlet b = 2;\n")).toEqual([]);
+    const long = "word ".repeat(200);
+    expect(marked(`${long}a\n`, `${long}b\n`)).toEqual([]);
+  });
+});
+
 describe("questions of an agent", () => {
   it("are read whatever else is in there", () => {
     expect(questionsOf("nonsense")).toEqual([]);
