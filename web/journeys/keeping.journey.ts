@@ -120,7 +120,7 @@ describe("a session that is no longer wanted", () => {
     await second.page.getByRole("link", { name: /Short lived/ }).waitFor();
     await choose(page, "Delete with history");
     const sure = page.getByRole("dialog", { name: "Delete this session and its history?" });
-    await sure.getByText("Nobody can bring it back").waitFor();
+    await sure.getByText("Nobody can bring the session back").waitFor();
     await sure.getByRole("button", { name: "Cancel" }).click();
     await sure.waitFor({ state: "detached" });
     await page.getByRole("heading", { name: "Short lived" }).waitFor();
@@ -246,8 +246,13 @@ describe("notifications", () => {
   it("that the browser blocks cannot be switched on, and the page says where they can", async () => {
     const { page, context } = await windows.paired(relay);
     await page.goto(`${relay.ready.url}/#/settings`);
-    // A browser without a person to ask blocks them.
-    expect(await page.evaluate(() => Notification.permission)).toBe("denied");
+    await box(page).waitFor();
+    expect(await box(page).isChecked()).toBe(false);
+    const cdp = await context.newCDPSession(page);
+    const permission = { name: "notifications" };
+    const origin = relay.ready.url;
+    await cdp.send("Browser.setPermission", { permission, setting: "denied", origin });
+    await page.reload();
     await page.getByText("The browser blocks notifications").waitFor();
     expect(await box(page).isDisabled()).toBe(true);
     await context.close();

@@ -1,5 +1,7 @@
 // The page's shell while there is no connection: its own files only, never what sessions say.
 const SHELF = "farhelm-shell-1";
+// A file is the same however it is asked for.
+const ANY = { ignoreVary: true };
 // Old builds leave files behind; beyond this many the shelf is cleared.
 const FILES_MAX = 80;
 
@@ -47,13 +49,13 @@ async function newest(request) {
     if (answer.ok) await shelf.put("/", answer.clone());
     return answer;
   } catch {
-    return (await shelf.match("/")) ?? Response.error();
+    return (await shelf.match("/", ANY)) ?? Response.error();
   }
 }
 
 async function kept(request) {
   const shelf = await caches.open(SHELF);
-  const found = await shelf.match(request);
+  const found = await shelf.match(request, ANY);
   if (found) return found;
   const answer = await fetch(request);
   if (answer.ok) {

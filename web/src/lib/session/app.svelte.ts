@@ -231,12 +231,23 @@ export class App {
     this.attempt(api.archive(session_id, archived));
 
   async erase(session: string): Promise<boolean> {
-    if (!(await this.attempt(api.erase(session)))) return false;
+    if (!(await this.attempt(this.eraseClosed(session)))) return false;
     await this.shelf.dropStory(session);
     const { [session]: _card, ...cards } = this.world.cards;
     const { [session]: _story, ...stories } = this.world.stories;
     this.world = { ...this.world, cards, stories };
     return true;
+  }
+
+  /** What runs is ended first: a machine would bring it back. */
+  private async eraseClosed(session_id: string): Promise<void> {
+    try {
+      await api.erase(session_id);
+    } catch (error) {
+      if (!(error instanceof Failed && error.code === "session_connected")) throw error;
+      await this.connection.ask("close_session", { session_id });
+      await api.erase(session_id);
+    }
   }
 
   rename(session_id: string, title: string): void {

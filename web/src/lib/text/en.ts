@@ -102,7 +102,7 @@ export const en = {
     closeSure: "Close this session?",
     closeLead: "The agent ends. The history stays.",
     deleteSure: "Delete this session and its history?",
-    deleteLead: "Nobody can bring it back, on any device.",
+    deleteLead: "The agent ends if it runs. Nobody can bring the session back, on any device.",
     name: "Name",
     details: "Details",
     model: "Model",
