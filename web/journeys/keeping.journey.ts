@@ -43,6 +43,21 @@ async function choose(page: Page, action: string): Promise<void> {
   await page.getByRole("menuitem", { name: action }).click();
 }
 
+/** Sessions that this browser remembers; runs in the page. */
+function keptCards(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const opening = indexedDB.open("farhelm");
+    opening.onerror = () => reject(new Error("There is no memory"));
+    opening.onsuccess = () => {
+      const counting = opening.result.transaction("cards").objectStore("cards").count();
+      counting.onsuccess = () => {
+        opening.result.close();
+        resolve(counting.result);
+      };
+    };
+  });
+}
+
 async function startDemo(page: Page, title: string): Promise<string> {
   await page.getByRole("button", { name: "New session" }).first().click();
   await page.getByRole("radio", { name: /demo/i }).check();
@@ -248,10 +263,10 @@ describe("notifications", () => {
     await page.goto(`${relay.ready.url}/#/settings`);
     await box(page).waitFor();
     expect(await box(page).isChecked()).toBe(false);
-    const cdp = await context.newCDPSession(page);
-    const permission = { name: "notifications" };
-    const origin = relay.ready.url;
-    await cdp.send("Browser.setPermission", { permission, setting: "denied", origin });
+    // As a browser says it after a person refused.
+    await page.addInitScript(() => {
+      Object.defineProperty(Notification, "permission", { get: () => "denied" });
+    });
     await page.reload();
     await page.getByText("The browser blocks notifications").waitFor();
     expect(await box(page).isDisabled()).toBe(true);
@@ -315,7 +330,7 @@ describe("while nobody serves the page", () => {
     const { page, context } = await windows.paired(relay, PHONE);
     await page.getByRole("link", { name: /demo/i }).first().waitFor();
     await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
-    // The list is kept soon after it was told; leaving the page keeps it at once.
+    await expect.poll(() => page.evaluate(keptCards), { timeout: 10_000 }).toBeGreaterThan(0);
     await page.goto("about:blank");
     await relay.kill();
     await page.goto(relay.ready.url);

@@ -100,24 +100,27 @@ describe("a conversation", () => {
   });
 
   it("tries again with the files that the message had", async () => {
+    const machine = new Machine(relay, "attic");
+    const session_id = "sess_attic";
+    const described = { session_id, agent_type: "claude", window_title: "Attic" };
+    await machine.connect([{ ...described, status: "healthy" }]);
     const { page } = await windows.paired(relay);
-    await openSession(page, /demo/i);
+    await openSession(page, /Attic/);
     const file = { name: "plan.txt", mimeType: "text/plain", buffer: Buffer.from("123") };
     await page.locator('input[type="file"]').setInputFiles(file);
-    await say(page, "fail: send_rejected");
+    await say(page, "as in the plan");
+    const first = await machine.hears((frame) => frame.type === "send_message");
+    expect(first.attachments).toHaveLength(1);
+    const { client_message_id } = first;
+    const error = { code: "send_rejected", message: "Not now" };
+    const result = { session_id, client_message_id, result: "failed", error };
+    machine.say({ type: "proxy_send_result", ...result });
     const row = page.locator(".send.failed").filter({ hasText: "plan.txt" });
     await row.getByRole("button", { name: "Try again" }).click();
-    // A second attempt is a second record; it has the file as well.
-    const id = page.url().split("/").at(-1);
-    const tries = async () => {
-      const told = await relay.api<{
-        events: { type: string; attachments?: { name: string }[] }[];
-      }>("GET", `/v1/sessions/${id}/history`);
-      const accepted = told.events.filter((it) => it.type === "message_accepted");
-      return accepted.filter((it) => it.attachments?.[0]?.name === "plan.txt").length;
-    };
-    await expect.poll(tries).toBe(2);
-    await row.waitFor();
+    const second = await machine.hears((frame) => frame.type === "send_message");
+    expect(second.content).toBe(first.content);
+    expect(second.attachments).toEqual(first.attachments);
+    machine.close();
     await page.close();
   });
 

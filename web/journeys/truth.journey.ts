@@ -170,8 +170,8 @@ describe("a session of ten thousand messages", () => {
     await expect
       .poll(
         async () => {
-          await scroller.evaluate((element) => (element.scrollTop = 0));
           await up();
+          await scroller.evaluate((element) => (element.scrollTop = 0));
           return words(page, "Message 0.").count();
         },
         { timeout: 40_000 },
