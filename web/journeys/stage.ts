@@ -151,8 +151,13 @@ export class Windows {
   }
 }
 
-export const shot = (page: Page, name: string) =>
-  page.screenshot({ path: join(SHOTS, `${name}.png`) });
+/** A picture of what a person sees: after rows that were just opened have found their place. */
+export async function shot(page: Page, name: string): Promise<void> {
+  await page.evaluate(async () => {
+    for (let pictures = 0; pictures < 4; pictures += 1) await new Promise(requestAnimationFrame);
+  });
+  await page.screenshot({ path: join(SHOTS, `${name}.png`) });
+}
 
 /** Writes into the composer and sends. */
 export async function say(page: Page, text: string): Promise<void> {
