@@ -4,7 +4,8 @@
 //! relay has it, and shows each event once. [`Remote`] runs it over sockets that whoever uses it
 //! dials, one after the other.
 //!
-//! Each other dialect has a machine of its own: [`blob`], [`control`], [`pi`] and [`webchannel`].
+//! Each other dialect has a machine of its own: [`blob`], [`mod@control`], [`pi`] and
+//! [`webchannel`].
 //! [`Speaker`] is what all of them can do alike.
 //!
 //! Not here: the relay's end of the dialect (`wire`), opening a socket (`proxy`), drawing anything
