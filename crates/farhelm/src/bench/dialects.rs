@@ -56,7 +56,13 @@ impl Crowd {
     fn gather(lab: &Lab, greeting: &str) -> Outcome<Self> {
         let data = lab.new_folder()?;
         let (relay, ready) = Relay::start(lab, data.path())?;
-        let proxy = StubProxy::connect(&ready, &[STREAM_SESSION.to_owned()])?;
+        let mut proxy = StubProxy::connect(&ready, &[STREAM_SESSION.to_owned()])?;
+        // Some dialects tell words only of a run.
+        let run = format!(
+            "{{\"type\":\"run_started\",\"protocol_version\":1,\
+             \"session_id\":\"{STREAM_SESSION}\",\"run_id\":\"bench\"}}"
+        );
+        proxy.writer.send_all([run.as_str()])?;
         let watchers = Watchers::of_dialects(lab, &ready, WATCHERS, greeting)?;
         let mut crowd =
             Self { proxy, watchers, published: 0, missed: 0, _relay: relay, _data: data };
