@@ -247,8 +247,8 @@ impl Driver for Acp {
             Input::Filed { number, outcome } => self.filed(number, outcome),
             Input::Terminal(id, news) => self.terminal_news(id, news, now),
             Input::Kept { message, outcome } => self.scribe.kept(&message, outcome),
-            // Nothing of the agent's own is read here.
-            Input::Read { .. } => {}
+            // Nothing of the agent's own is read here, and it has no panel.
+            Input::Read { .. } | Input::Panel(_) => {}
         }
         self.scribe.take()
     }

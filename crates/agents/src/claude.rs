@@ -128,8 +128,8 @@ impl Driver for Claude {
                 self.located(&path, text.is_some(), now);
             }
             Input::Kept { message, outcome } => self.scribe.kept(&message, outcome),
-            // Claude Code has the machine's own.
-            Input::Filed { .. } | Input::Terminal(..) => {}
+            // Claude Code has the machine's own, and no panel.
+            Input::Filed { .. } | Input::Terminal(..) | Input::Panel(_) => {}
         }
         self.scribe.take()
     }

@@ -316,12 +316,13 @@ impl Driver for Codex {
             Input::Complaint(line) => self.scribe.complaint(&without_colours(&line), now),
             Input::Ended(ended) if is_listening => self.ended(ended, now),
             Input::Kept { message, outcome } => self.scribe.kept(&message, outcome),
-            // Codex has the machine's own files and terminals.
+            // Codex has the machine's own files and terminals, and no panel.
             Input::Line(_)
             | Input::Ended(_)
             | Input::Read { .. }
             | Input::Filed { .. }
-            | Input::Terminal(..) => {}
+            | Input::Terminal(..)
+            | Input::Panel(_) => {}
         }
         self.scribe.take()
     }

@@ -17,6 +17,7 @@ use domain::session::delivery::Send;
 use domain::session::prompts::AnswerDetail;
 use domain::{ChoiceId, Content, MessageId, PromptId, RequestId, Sequence, Timestamp};
 
+use crate::panel;
 use crate::{FileFault, FileJob, Kept, Picture, Program, TerminalId, TerminalJob, TerminalNews};
 
 /// An attachment on this machine.
@@ -135,6 +136,8 @@ pub enum Input {
         /// Its name at the relay, or why there is none.
         outcome: Kept,
     },
+    /// Something happened to the session's panel.
+    Panel(panel::News),
 }
 
 /// How a program ended.
@@ -197,6 +200,8 @@ pub enum Output {
     Terminal(TerminalJob),
     /// Keep a picture where clients can get it. [`Input::Kept`] follows, perhaps much later.
     Keep(Picture),
+    /// Do something in the session's panel.
+    Panel(panel::Job),
 }
 
 /// One agent session, seen by what is known of its program. Pure: time is an argument.

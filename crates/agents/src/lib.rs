@@ -14,6 +14,7 @@ mod known;
 mod login;
 mod moments;
 mod names;
+pub mod panel;
 pub mod pi;
 mod program;
 pub mod recording;

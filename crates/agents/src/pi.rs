@@ -138,8 +138,8 @@ impl Driver for Pi {
                 Input::Ended(ended) => self.ended(&ended, now),
                 Input::Read { path, text } => self.read(&path, text.as_deref(), now),
                 Input::Kept { message, outcome } => self.scribe.kept(&message, outcome),
-                // pi has the machine's own.
-                Input::Filed { .. } | Input::Terminal(..) => {}
+                // pi has the machine's own, and no panel.
+                Input::Filed { .. } | Input::Terminal(..) | Input::Panel(_) => {}
             }
         }
         self.scribe.take()

@@ -138,7 +138,8 @@ fn see(outputs: Vec<Output>, seen: &mut String) {
             | Output::Read(_)
             | Output::File(_)
             | Output::Terminal(_)
-            | Output::Keep(_) => None,
+            | Output::Keep(_)
+            | Output::Panel(_) => None,
         };
         if let Some(line) = line {
             let _ = writeln!(seen, "{}", line.replace('\n', "\\n"));

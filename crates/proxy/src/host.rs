@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use agents::{
     Driver, File, FileJob, Input as AgentInput, Order as AgentOrder, Output, Picture, Program,
-    TerminalJob,
+    TerminalJob, panel,
 };
 use bytes::Bytes;
 use domain::content::Failure;
@@ -73,6 +73,8 @@ pub struct Turn {
     pub lists: Vec<(RequestId, ResumableList)>,
     /// Pictures to keep at the relay, each answered by [`AgentInput::Kept`].
     pub pictures: Vec<(SessionId, Picture)>,
+    /// What to do in sessions' panels, each answered by [`AgentInput::Panel`].
+    pub panel_jobs: Vec<(SessionId, panel::Job)>,
 }
 
 /// Something to do with a session's program.
@@ -109,6 +111,8 @@ pub struct Host<D, R> {
     acts: Vec<(SessionId, Act)>,
     /// Pictures that the drivers want kept.
     pictures: Vec<(SessionId, Picture)>,
+    /// What the drivers want done in panels.
+    panel_jobs: Vec<(SessionId, panel::Job)>,
     journal_bytes: usize,
     shortened_bytes: usize,
     /// Bytes at the journal's end that a crash had cut off.
@@ -154,6 +158,7 @@ impl<D: Disk, R: Records> Host<D, R> {
             drivers: BTreeMap::new(),
             acts: vec![],
             pictures: vec![],
+            panel_jobs: vec![],
             journal_bytes: bytes.len(),
             shortened_bytes: 0,
             torn_bytes,
@@ -218,6 +223,7 @@ impl<D: Disk, R: Records> Host<D, R> {
         }
         turn.acts = std::mem::take(&mut self.acts);
         turn.pictures = std::mem::take(&mut self.pictures);
+        turn.panel_jobs = std::mem::take(&mut self.panel_jobs);
         Ok(turn)
     }
 
@@ -388,6 +394,10 @@ impl<D: Disk, R: Records> Host<D, R> {
                 Output::Terminal(job) => Act::Terminal(job.clone()),
                 Output::Keep(picture) => {
                     self.pictures.push((session.clone(), picture.clone()));
+                    continue;
+                }
+                Output::Panel(job) => {
+                    self.panel_jobs.push((session.clone(), job.clone()));
                     continue;
                 }
                 Output::LookedUp { .. }

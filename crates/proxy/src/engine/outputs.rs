@@ -34,7 +34,8 @@ impl Engine {
                 | Output::Read(_)
                 | Output::File(_)
                 | Output::Terminal(_)
-                | Output::Keep(_) => {}
+                | Output::Keep(_)
+                | Output::Panel(_) => {}
                 Output::Unusable(failure) => self.came_to_nothing(session, failure, now),
                 Output::LookedUp { id, attempt, found } => {
                     self.looked_up(&attempt_of(session, &id, attempt), found, now);

@@ -101,7 +101,8 @@ impl Bench {
                 | Output::Read(_)
                 | Output::File(_)
                 | Output::Terminal(_)
-                | Output::Keep(_) => {}
+                | Output::Keep(_)
+                | Output::Panel(_) => {}
             }
         }
         self.outputs.extend(outputs);

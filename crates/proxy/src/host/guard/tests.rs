@@ -78,6 +78,7 @@ impl Driver for Plain {
             | AgentInput::Read { .. }
             | AgentInput::Filed { .. }
             | AgentInput::Terminal(..)
+            | AgentInput::Panel(_)
             | AgentInput::Kept { .. } => {}
         }
         vec![]

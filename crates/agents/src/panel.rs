@@ -1,0 +1,16 @@
+//! Agents that live in a panel of somebody's IDE or browser.
+//!
+//! A [`Profile`] says how such a panel looks; an observer script that only reads tells what it
+//! shows; the driver makes reports of that and asks for jobs. Invariant: nothing here guesses.
+//! What cannot be seen is told as such, and a panel that looks otherwise than its profile says is
+//! never typed into.
+//!
+//! Not here: the browser's socket (`cdp`), doing the jobs and finding panels (`proxy`).
+
+mod job;
+mod news;
+pub mod profile;
+
+pub use job::{Job, JobNumber, Task};
+pub use news::{Attached, Done, News};
+pub use profile::Profile;
