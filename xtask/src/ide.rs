@@ -21,20 +21,13 @@ pub(crate) struct Tried {
     pub(crate) skipped: Vec<String>,
 }
 
-/// `cargo xtask ide [--install]`.
+/// `cargo xtask ide [--install | --bench]`.
 pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
-    let plays = match options {
-        [] => true,
-        ["--install"] => false,
+    match options {
+        [] => {}
+        ["--install"] => return fetch_only(),
+        ["--bench"] => return bench(),
         [unknown, ..] => return Err(format!("ide: cannot read {unknown:?}")),
-    };
-    if !plays {
-        let (list, missing) = install()?;
-        for sentence in &missing {
-            shell::complain(sentence);
-        }
-        shell::say(&format!("tests find what is installed with {FOUND_BY}={}", list.display()));
-        return Ok(missing.is_empty());
     }
     let Tried { is_well, tally, skipped } = play()?;
     for sentence in &skipped {
@@ -42,6 +35,25 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     }
     shell::say(&tally.to_string());
     Ok(is_well && skipped.is_empty())
+}
+
+fn fetch_only() -> Result<bool, String> {
+    let (list, missing) = install()?;
+    for sentence in &missing {
+        shell::complain(sentence);
+    }
+    shell::say(&format!("tests find what is installed with {FOUND_BY}={}", list.display()));
+    Ok(missing.is_empty())
+}
+
+/// What panels cost, printed.
+fn bench() -> Result<bool, String> {
+    let browser = page::find_or_fetch_browser();
+    let browser = browser.ok_or("no Chromium: try `apt install chromium`")?;
+    let mut command = shell::cargo();
+    command.args(["test", "--release", "--package", "farhelm", "--test", "ide", "--"]);
+    command.args(["--ignored", "--nocapture", "figures::"]).env("FARHELM_CHROMIUM", browser);
+    shell::succeeds(command)
 }
 
 /// Fetches what is missing and runs the tests of what is there.
@@ -56,7 +68,7 @@ pub(crate) fn play() -> Result<Tried, String> {
         });
     };
     let (list, skipped) = install()?;
-    let mut names = vec!["panels::"];
+    let mut names = vec![];
     for (name, module) in [(agents::CODE_SERVER, "code_server::"), ("opencode", "opencode::")] {
         if !skipped.iter().any(|sentence| sentence.starts_with(name)) {
             names.push(module);

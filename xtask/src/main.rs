@@ -28,7 +28,8 @@ usage: cargo xtask <command>
   fuzz --seconds N [--seed S] every dialect against spoilt frames, for N seconds
   agents [--all] [--only A]   the real agent programs: fetch them, play every scenario, a table
                               (--install: fetch them only)
-  ide [--install]             panels of IDEs that nobody here wrote, in a real browser
+  ide [--install] [--bench]   panels of IDEs that nobody here wrote, in a real browser
+                              (--bench: what panels cost)
   record [--only A]           have the real agents talk, and keep what their drivers saw
                               (--again: keep the recordings, write anew what is seen of them)";
 
