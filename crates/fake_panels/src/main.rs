@@ -1,0 +1,3 @@
+//! `fake-panels`: the panels as a program, to look at them by hand.
+
+fn main() {}
