@@ -9,8 +9,10 @@
 
 mod job;
 mod news;
+mod pattern;
 pub mod profile;
 
 pub use job::{Job, JobNumber, Task};
 pub use news::{Attached, Done, News};
-pub use profile::Profile;
+use pattern::pattern;
+pub use profile::{Profile, ProfileFault};
