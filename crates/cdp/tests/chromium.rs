@@ -1,5 +1,7 @@
 //! The client against a real Chromium. Skipped aloud where there is none.
 
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+
 use std::time::Duration;
 
 use cdp::{Browser, Events, Fault, Heard, Place};
