@@ -15,6 +15,7 @@ pub mod acting;
 mod book;
 mod candidates;
 mod config;
+mod drivers;
 mod inspect;
 mod launching;
 mod port;
@@ -36,6 +37,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::host::{Input, PanelJob};
+pub(crate) use drivers::drivers;
 pub use config::{IdeConfig, IdeProgram, PORTS_MAX};
 pub use inspect::{Landmark, SeenPanel, SeenPort, SeenTarget, look};
 pub use profiles::ProfileSet;

@@ -47,7 +47,7 @@ impl Service {
     }
 
     /// Finds whose a panel is, and tells them; nobody's becomes a new session.
-    pub(super) async fn identify(
+    pub(in crate::panels) async fn identify(
         &mut self,
         number: Number,
         before: Option<&SessionId>,
@@ -80,7 +80,7 @@ impl Service {
     }
 
     /// A panel is this session's from now on.
-    pub(super) async fn hand_over(&mut self, number: Number, session: SessionId, push: String) {
+    pub(in crate::panels) async fn hand_over(&mut self, number: Number, session: SessionId, push: String) {
         let Some(panel) = self.panels.get_mut(&number) else { return };
         let known = self.book.get(&session);
         // The number stays the one that the session was known by.
@@ -117,13 +117,19 @@ impl Service {
     /// What an observer says, to whose panel it is; which may change by it.
     pub(super) async fn pushed(&mut self, number: Number, push: String) {
         let peek = Peek::read(&push);
+        let is_opening = self.is_opening(number);
         let Some(panel) = self.panels.get_mut(&number) else { return };
         let prints = prints(&peek);
         let Some(session) = panel.session.clone() else {
             // It was put away; somebody may have said something since.
             let is_new = prints.iter().any(|print| !panel.mark.prints.contains(print));
-            if is_new && !self.is_opening(number) {
+            let named = peek.conversation.filter(|_| peek.ready);
+            let is_other = named.is_some() && named != panel.mark.traits.conversation;
+            if (is_new || is_other) && !is_opening {
                 add_prints(&mut panel.mark, &prints);
+                if let Some(named) = named {
+                    panel.mark.traits.conversation = Some(named);
+                }
                 self.see_anew(number, None).await;
             }
             return;
@@ -192,7 +198,7 @@ impl Service {
     }
 
     /// Looks at a panel as if it had just been found.
-    async fn see_anew(&mut self, number: Number, before: Option<&SessionId>) {
+    pub(super) async fn see_anew(&mut self, number: Number, before: Option<&SessionId>) {
         let Some(panel) = self.panels.get(&number) else { return };
         let Some(place) = panel.hand.place.borrow().clone() else { return };
         let whole = super::super::watcher::whole(&panel.hand.browser, &place).await;
