@@ -7,12 +7,20 @@
 //!
 //! Not here: the browser's socket (`cdp`), doing the jobs and finding panels (`proxy`).
 
+pub mod frames;
+pub mod health;
+pub mod identity;
 mod job;
 mod news;
 mod pattern;
 pub mod profile;
+mod sight;
 
 pub use job::{Job, JobNumber, Task};
 pub use news::{Attached, Done, News};
 use pattern::pattern;
 pub use profile::{Profile, ProfileFault};
+
+/// The script that reads a panel: a function expression, called in a world of its own with the
+/// profile (as JSON), the name of the binding, and a name for this time.
+pub const OBSERVER: &str = include_str!("panel/observer.js");
