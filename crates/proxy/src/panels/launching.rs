@@ -305,12 +305,8 @@ async fn panel_steps(hand: &Hand, profile: Arc<Profile>) -> Result<(), Failure> 
     let (browser, page) = (hand.browser.clone(), hand.page.clone());
     let frame = cdp::frames::find(&browser, &page, None).await.map_err(failed)?;
     let place = cdp::world(&browser, &page, &frame).await.map_err(failed)?;
-    // The same hands, with the steps that open the panel.
-    let mut opening = Profile::clone(&profile);
-    opening.new_chat = std::mem::take(&mut opening.open_panel);
-    opening.target.scope.clear();
-    let actor = Actor { browser, place, page, profile: Arc::new(opening) };
-    actor.perform(&Task::Open { workspace_path: None }).await.map(drop)
+    let steps = profile.open_panel.clone();
+    Actor { browser, place, page, profile }.take_steps(&steps).await
 }
 
 /// Starts an IDE. It is the person's from then on: it outlives the proxy.

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use super::acting::Actor;
 use super::candidates::{Candidate, candidates};
 use super::port::{LOOK_EVERY, Shared};
 use super::sights::{Hand, Leaving, Number, Peek, Queue, Seen, Sight, Window};
@@ -316,7 +317,7 @@ impl Watcher {
     async fn observe(
         &self,
         frame: &str,
-        profile: &Profile,
+        profile: &Arc<Profile>,
         number: Number,
     ) -> Result<Place, Fault> {
         let place = cdp::world(&self.browser, &self.session, frame).await?;
@@ -328,6 +329,10 @@ impl Watcher {
             json!(format!("{number}-{}", now_ms())),
         );
         self.browser.evaluate(&place, &expression, false).await?;
+        let (browser, page) = (self.browser.clone(), self.session.clone());
+        let actor = Actor { browser, place: place.clone(), page, profile: Arc::clone(profile) };
+        // Whoever acts later looks for itself, and says what is wrong.
+        let _ = actor.prepare().await;
         Ok(place)
     }
 
