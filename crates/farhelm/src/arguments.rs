@@ -16,11 +16,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use agents::Hosting;
-pub(crate) use ide::{Cdp, CdpTask, Ide, Inspect};
 pub(crate) use client::{
-    Answer, Attach, Close, Control, Dialect, Doctor, DoctorTopic, Interrupt, Launch, Pair, Reach, Resume,
-    RoleWord, Run, Send, Sessions, Tail, Token, TokenTask,
+    Answer, Attach, Close, Control, Dialect, Doctor, DoctorTopic, Interrupt, Launch, Pair, Reach,
+    Resume, RoleWord, Run, Send, Sessions, Tail, Token, TokenTask,
 };
+pub(crate) use ide::{Cdp, CdpTask, Ide, Inspect};
 pub(crate) use notify::{Notify, Occasion};
 pub(crate) use serve::{Proxy, Relay, Serve, Up};
 

@@ -37,8 +37,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::host::{Input, PanelJob};
-pub(crate) use drivers::drivers;
 pub use config::{IdeConfig, IdeProgram, PORTS_MAX};
+pub(crate) use drivers::drivers;
 pub use inspect::{Landmark, SeenPanel, SeenPort, SeenTarget, look};
 pub use profiles::ProfileSet;
 pub use skeletons::{Skeleton, saved};

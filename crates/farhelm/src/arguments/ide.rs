@@ -57,10 +57,8 @@ pub(crate) enum CdpTask {
 
 /// Which targets there are, which profile fits, and which landmarks are found
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  farhelm cdp inspect --ide-ports 9222\n  farhelm cdp inspect \
-                  --watch"
-)]
+#[command(after_help = "Examples:\n  farhelm cdp inspect --ide-ports 9222\n  farhelm cdp inspect \
+                  --watch")]
 pub(crate) struct Inspect {
     #[command(flatten)]
     pub(crate) ide: Ide,

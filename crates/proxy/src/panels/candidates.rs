@@ -43,8 +43,9 @@ pub(super) fn candidates(
         let roots = frames.iter().filter(|frame| {
             let is_outermost = frame.parent.is_none();
             let fits = match (kind, profile.target.kind) {
-                (TargetKind::Page, TargetKind::Page)
-                | (TargetKind::Iframe, TargetKind::Iframe) => is_outermost,
+                (TargetKind::Page, TargetKind::Page) | (TargetKind::Iframe, TargetKind::Iframe) => {
+                    is_outermost
+                }
                 (TargetKind::Page, TargetKind::Iframe) => !is_outermost,
                 (TargetKind::Iframe, TargetKind::Page) => false,
             };

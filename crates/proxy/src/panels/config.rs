@@ -59,7 +59,8 @@ impl IdeProgram {
 
     /// Its arguments for a folder.
     pub fn arguments(&self, workspace: Option<&str>) -> Vec<String> {
-        let wanted = self.args.iter().filter(|it| workspace.is_some() || !it.contains("{workspace}"));
+        let wanted =
+            self.args.iter().filter(|it| workspace.is_some() || !it.contains("{workspace}"));
         wanted
             .map(|argument| {
                 let argument = argument.replace("{port}", &self.port.to_string());

@@ -94,7 +94,8 @@ async fn look_into(
     seen: &mut Vec<SeenTarget>,
 ) -> Result<(), Fault> {
     let browser = Browser::connect(address).await?;
-    let filter = json!([{"type": "page"}, {"type": "iframe"}, {"type": "webview"}, {"exclude": true}]);
+    let filter =
+        json!([{"type": "page"}, {"type": "iframe"}, {"type": "webview"}, {"exclude": true}]);
     let answer = browser.call(None, "Target.getTargets", json!({"filter": filter})).await?;
     let infos = answer["targetInfos"].as_array().cloned().unwrap_or_default();
     for info in infos.iter().take(TARGETS_MAX) {

@@ -93,9 +93,8 @@ impl Service {
 
     /// A panel of this profile, best one in this folder; and whether it is.
     fn panel_for(&self, profile: &Profile, workspace: Option<&str>) -> Option<(Number, bool)> {
-        let is_taken = |number: &Number| {
-            self.launches.values().any(|launch| launch.panel == Some(*number))
-        };
+        let is_taken =
+            |number: &Number| self.launches.values().any(|launch| launch.panel == Some(*number));
         let mut all: Vec<_> = self
             .panels
             .iter()

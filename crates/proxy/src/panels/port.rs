@@ -129,7 +129,8 @@ impl Port {
 
     async fn converse(&mut self) -> Result<(), cdp::Fault> {
         let mut events = self.browser.events().await?;
-        let filter = json!([{"type": "page"}, {"type": "iframe"}, {"type": "webview"}, {"exclude": true}]);
+        let filter =
+            json!([{"type": "page"}, {"type": "iframe"}, {"type": "webview"}, {"exclude": true}]);
         let discover = json!({"discover": true, "filter": filter});
         self.browser.call(None, "Target.setDiscoverTargets", discover).await?;
         loop {
@@ -224,7 +225,9 @@ impl Port {
         let mut window = target;
         for _ in 0..8 {
             let parent = self.infos.get(window).and_then(|info| info.parent.as_deref());
-            let Some(parent) = parent.filter(|parent| self.infos.contains_key(*parent)) else { break };
+            let Some(parent) = parent.filter(|parent| self.infos.contains_key(*parent)) else {
+                break;
+            };
             window = parent;
         }
         window.to_owned()
@@ -337,7 +340,8 @@ mod tests {
 
     #[test]
     fn only_pages_and_frames_are_targets() {
-        let info = json!({"targetId": "a", "type": "iframe", "title": "t", "url": "u", "parentId": "p"});
+        let info =
+            json!({"targetId": "a", "type": "iframe", "title": "t", "url": "u", "parentId": "p"});
         let (target, read) = Info::read(&info).unwrap();
         assert_eq!((target.as_str(), read.kind), ("a", TargetKind::Iframe));
         assert_eq!(read.parent.as_deref(), Some("p"));

@@ -32,10 +32,7 @@ pub(super) enum Seen {
     /// A window that a panel may be opened in.
     Window(Window),
     /// It is closed.
-    WindowGone {
-        address: String,
-        target: String,
-    },
+    WindowGone { address: String, target: String },
     /// A panel that can be read, or another document in one that was there before.
     Appeared(Box<Sight>),
     /// What its observer says.
@@ -45,22 +42,11 @@ pub(super) enum Seen {
     /// It is not there any more.
     Gone(Number, Leaving),
     /// What came of a job.
-    Did {
-        session: SessionId,
-        job: JobNumber,
-        outcome: Result<Done, Failure>,
-    },
+    Did { session: SessionId, job: JobNumber, outcome: Result<Done, Failure> },
     /// What came of the steps that open a chat in a panel.
-    ChatOpened {
-        session: SessionId,
-        panel: Number,
-        outcome: Result<String, Failure>,
-    },
+    ChatOpened { session: SessionId, panel: Number, outcome: Result<String, Failure> },
     /// What came of the steps that open a panel in a window, or of starting an IDE.
-    PanelOpened {
-        session: SessionId,
-        outcome: Result<(), Failure>,
-    },
+    PanelOpened { session: SessionId, outcome: Result<(), Failure> },
     /// The bare bones of a panel.
     Skeleton(SessionId, Arc<Profile>, String),
 }

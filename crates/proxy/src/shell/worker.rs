@@ -74,7 +74,8 @@ impl Worker {
         let profiles = watch::Sender::new(profiles);
         let settings = settings(config, &catalog);
         let guards = settings.guards;
-        let (journal, drivers) = (Mortal(journal), panels::drivers(catalog.drivers(), profiles.subscribe()));
+        let (journal, drivers) =
+            (Mortal(journal), panels::drivers(catalog.drivers(), profiles.subscribe()));
         let drivers = aids::watched(drivers);
         let host = Host::open(settings, journal, records, drivers, ids()?, now())?;
         if host.torn_bytes() > 0 {
@@ -93,8 +94,7 @@ impl Worker {
         asides.tidy(&config.data, host.sessions());
         let (tell_news, news) = mpsc::channel(panels::NEWS_MAX);
         let new_id = || random().ok();
-        let panels =
-            Panels::new(&config.ide, &config.data, profiles, tell_news, new_id, &handle);
+        let panels = Panels::new(&config.ide, &config.data, profiles, tell_news, new_id, &handle);
         let work = move || {
             let (outgoing, put_off) = (None, vec![]);
             let mut work = Work { host, processes, panels, asides, outgoing, put_off };

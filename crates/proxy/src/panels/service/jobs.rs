@@ -108,7 +108,8 @@ impl Service {
         let (browser, target, tell) =
             (panel.hand.browser.clone(), panel.target.clone(), self.seen.clone());
         self.tasks.spawn(async move {
-            let closed = browser.call(None, "Target.closeTarget", json!({"targetId": target})).await;
+            let closed =
+                browser.call(None, "Target.closeTarget", json!({"targetId": target})).await;
             let outcome = match closed {
                 Ok(_) => Ok(Done::Plainly),
                 Err(fault) => Err(Failure::new("control_failed", fault.to_string())),
@@ -158,10 +159,7 @@ impl Service {
 }
 
 /// Who acts in a panel, if it is there.
-pub(super) fn actor(
-    hand: &Hand,
-    profile: Arc<agents::panel::Profile>,
-) -> Result<Actor, Failure> {
+pub(super) fn actor(hand: &Hand, profile: Arc<agents::panel::Profile>) -> Result<Actor, Failure> {
     let place = hand.place.borrow().clone();
     let place = place.ok_or_else(|| not_open("Its panel is being loaded, or is not open"))?;
     Ok(Actor { browser: hand.browser.clone(), place, page: hand.page.clone(), profile })
@@ -170,6 +168,7 @@ pub(super) fn actor(
 /// Whether a panel is all that its page shows.
 fn is_whole_page(profile: &agents::panel::Profile) -> bool {
     let target = &profile.target;
-    target.kind == agents::panel::profile::TargetKind::Page && !target.url_contains.is_empty()
+    target.kind == agents::panel::profile::TargetKind::Page
+        && !target.url_contains.is_empty()
         && target.scope.iter().all(|scope| ["body", "main", "#root"].contains(&scope.as_str()))
 }

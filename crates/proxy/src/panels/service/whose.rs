@@ -80,7 +80,12 @@ impl Service {
     }
 
     /// A panel is this session's from now on.
-    pub(in crate::panels) async fn hand_over(&mut self, number: Number, session: SessionId, push: String) {
+    pub(in crate::panels) async fn hand_over(
+        &mut self,
+        number: Number,
+        session: SessionId,
+        push: String,
+    ) {
         let Some(panel) = self.panels.get_mut(&number) else { return };
         let known = self.book.get(&session);
         // The number stays the one that the session was known by.
