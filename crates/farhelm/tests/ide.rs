@@ -5,6 +5,8 @@
 
 #[path = "ide/changes.rs"]
 mod changes;
+#[path = "ide/costs.rs"]
+mod costs;
 #[path = "ide/lives.rs"]
 mod lives;
 #[path = "ide/stage.rs"]

@@ -49,7 +49,7 @@ pub(super) async fn look(ide: &Ide, data: &Path, is_alone: bool) -> Vec<Look> {
             let words = format!("a browser answers at {port}, and no agent's panel is open in it");
             looks.push(Look::note("ide", words));
         }
-        looks.extend(panels.into_iter().map(|panel| of_panel(panel, port, &profiles)));
+        looks.extend(panels.into_iter().map(|panel| of_panel(panel, port)));
     }
     if is_alone {
         looks.extend(kept(data, &profiles));
@@ -57,7 +57,7 @@ pub(super) async fn look(ide: &Ide, data: &Path, is_alone: bool) -> Vec<Look> {
     looks
 }
 
-fn of_panel(panel: &SeenPanel, port: &str, profiles: &ProfileSet) -> Look {
+fn of_panel(panel: &SeenPanel, port: &str) -> Look {
     let name = &panel.profile;
     if let Some(waiting) = &panel.waiting {
         return Look::note("panel", format!("{name} at {port} is not ready: {waiting}"));
@@ -70,11 +70,9 @@ fn of_panel(panel: &SeenPanel, port: &str, profiles: &ProfileSet) -> Look {
         .collect();
     if !missing.is_empty() {
         let words = format!("{name} at {port} looks otherwise: {} not found", missing.join(", "));
-        let advice = match &panel.bones {
-            Some(bones) => advice(profiles, name, bones),
-            None => "run `farhelm doctor cdp` to see what moved".to_owned(),
-        };
-        return Look::wrong("panel", words, advice);
+        let advice = "`farhelm doctor cdp` proposes what moved";
+        let proposed = advice_of(&panel.proposals);
+        return Look::wrong("panel", words, proposed.unwrap_or_else(|| advice.to_owned()));
     }
     let fallbacks = panel.landmarks.iter().filter(|it| it.alternative.is_some_and(|at| at > 0));
     let fallbacks: Vec<_> = fallbacks.map(|landmark| landmark.name).collect();
@@ -88,19 +86,21 @@ fn of_panel(panel: &SeenPanel, port: &str, profiles: &ProfileSet) -> Look {
 /// What proxies kept of panels that changed.
 fn kept(data: &Path, profiles: &ProfileSet) -> Vec<Look> {
     let of_saved = |saved: proxy::panels::Skeleton| {
-        let is_old = profiles.get(&saved.profile).is_none_or(|it| it.revision != saved.revision);
-        if is_old {
+        let profile = profiles.get(&saved.profile).filter(|it| it.revision == saved.revision);
+        let Some(profile) = profile else {
             let words = format!("{} had changed, and has another profile since", saved.profile);
             return Look::note("skeleton", words);
-        }
+        };
         let words = format!("{} looked otherwise than revision {}", saved.profile, saved.revision);
-        Look::wrong("skeleton", words, advice(profiles, &saved.profile, &saved.bones))
+        let advice = "nothing like what is missing was found in it; look with `farhelm cdp inspect`";
+        let proposed = advice_of(&saved.proposals(profile));
+        Look::wrong("skeleton", words, proposed.unwrap_or_else(|| advice.to_owned()))
     };
     saved(data).into_iter().map(of_saved).collect()
 }
 
-/// Which landmark moved, and where to.
-fn advice(profiles: &ProfileSet, profile: &str, bones: &serde_json::Value) -> String {
-    let _ = (profiles, profile, bones);
-    String::new()
+/// What may have moved, and what to do with it.
+fn advice_of(proposals: &[String]) -> Option<String> {
+    let how = "put what is right into a copy of the profile, in the folder of your own ones";
+    (!proposals.is_empty()).then(|| format!("{}; {how} (docs/ide.md)", proposals.join("; ")))
 }

@@ -28,6 +28,9 @@ pub(super) struct Entry {
     /// new is said in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_put_away: bool,
+    /// All that is known of it where this book was lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signature: Option<String>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -70,7 +73,13 @@ impl Book {
         let known: Vec<Mark> = self.entries.iter().map(|entry| entry.mark.clone()).collect();
         match recognise(seen, &known, |at| is_shown(&self.entries[at].session)) {
             Match::Known(at) => self.entries.get(at),
-            Match::New => None,
+            Match::New => {
+                let signature = Some(seen.traits.signature());
+                let mut lost = self.entries.iter().filter(|entry| {
+                    entry.signature == signature && !is_shown(&entry.session)
+                });
+                lost.next().filter(|_| lost.next().is_none())
+            }
         }
     }
 
@@ -91,13 +100,25 @@ impl Book {
         if let Some(known) = self.entries.iter_mut().find(|entry| entry.session == *session) {
             known.mark = mark;
             known.is_put_away = false;
+            known.signature = None;
             return;
         }
         if self.entries.len() >= ENTRIES_MAX {
             let put_away = self.entries.iter().position(|entry| entry.is_put_away);
             self.entries.remove(put_away.unwrap_or_default());
         }
-        self.entries.push(Entry { session: session.clone(), mark, is_put_away: false });
+        let session = session.clone();
+        self.entries.push(Entry { session, mark, is_put_away: false, signature: None });
+    }
+
+    /// A session whose panel is not in the book.
+    pub(super) fn note_lost(&mut self, session: &SessionId, profile: &str, signature: String) {
+        let mut mark = Mark::default();
+        profile.clone_into(&mut mark.traits.profile);
+        self.note(session, mark);
+        if let Some(noted) = self.entries.last_mut() {
+            noted.signature = Some(signature);
+        }
     }
 
     /// Somebody said something in it.
@@ -226,6 +247,18 @@ mod tests {
         assert_eq!(new.traits.ordinal, 1);
         book.note(&"new".into(), new);
         assert_eq!(name(&book, &mark("t1", "kite", None)).as_deref(), Some("new"));
+    }
+
+    #[test]
+    fn a_session_whose_book_was_lost_is_known_by_its_signature() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut book = Book::open(folder.path());
+        let seen = mark("t1", "kite", Some("c1"));
+        book.note_lost(&"s-1".into(), "cursor", seen.traits.signature());
+        assert_eq!(name(&book, &mark("t1", "gull", Some("c1"))), None);
+        assert_eq!(name(&book, &seen).as_deref(), Some("s-1"));
+        book.note(&"s-1".into(), seen.clone());
+        assert_eq!(name(&book, &seen).as_deref(), Some("s-1"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::ProfileSet;
+use super::skeletons::proposals;
 use super::candidates::{candidates, is_worth};
 
 /// Targets of one port that are looked at.
@@ -62,9 +63,9 @@ pub struct SeenPanel {
     pub is_busy: bool,
     /// What the script stumbled over.
     pub error: Option<String>,
-    /// What it is made of, where it was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bones: Option<Value>,
+    /// Where landmarks that moved may be, where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub proposals: Vec<String>,
 }
 
 /// A landmark of a profile.
@@ -81,9 +82,9 @@ pub struct Landmark {
 }
 
 /// Looks at a port once.
-pub async fn look(address: &str, profiles: &ProfileSet, with_bones: bool) -> SeenPort {
+pub async fn look(address: &str, profiles: &ProfileSet, with_proposals: bool) -> SeenPort {
     let (address, mut targets) = (address.to_owned(), vec![]);
-    let fault = look_into(&address, profiles, with_bones, &mut targets).await.err();
+    let fault = look_into(&address, profiles, with_proposals, &mut targets).await.err();
     SeenPort { address, fault: fault.map(|fault| fault.to_string()), targets }
 }
 
@@ -191,6 +192,7 @@ fn panel(profile: &Profile, push: Push, bones: Option<Value>) -> SeenPanel {
     if let Some(model) = &profile.model {
         landmarks.push(landmark("model", &model.read, found.model, false));
     }
+    let proposals = bones.map(|bones| proposals(profile, found, &bones)).unwrap_or_default();
     SeenPanel {
         profile: profile.id.clone(),
         revision: profile.revision,
@@ -200,6 +202,6 @@ fn panel(profile: &Profile, push: Push, bones: Option<Value>) -> SeenPanel {
         model: push.model,
         is_busy: push.busy,
         error: push.error,
-        bones,
+        proposals,
     }
 }

@@ -55,6 +55,14 @@ pub(super) struct Live {
     pub(super) nameless_since: Option<Instant>,
 }
 
+/// A session whose panel went away.
+struct Left {
+    session: SessionId,
+    address: String,
+    window: String,
+    until: Instant,
+}
+
 pub(super) struct Service {
     pub(super) config: IdeConfig,
     folder: PathBuf,
@@ -70,8 +78,8 @@ pub(super) struct Service {
     pub(super) panels: BTreeMap<Number, Live>,
     pub(super) shown: BTreeMap<SessionId, Number>,
     pub(super) launches: BTreeMap<SessionId, Launch>,
-    /// Sessions whose page was closed, until it is clear that it was.
-    leaving: VecDeque<(SessionId, String, Instant)>,
+    /// Sessions whose panels went away, until it is clear whether their windows were closed.
+    leaving: VecDeque<Left>,
     offered: Vec<AgentOffer>,
     pub(super) tasks: JoinSet<()>,
 }
@@ -154,7 +162,7 @@ impl Service {
             Seen::PortDown(address) => {
                 self.ports_up.retain(|up| *up != address);
                 self.windows.retain(|(at, _), _| *at != address);
-                self.leaving.retain(|(_, at, _)| *at != address);
+                self.leaving.retain(|left| left.address != address);
                 self.tell_offer().await;
             }
             Seen::Window(window) => {
@@ -187,7 +195,7 @@ impl Service {
             Seen::PanelOpened { session, outcome } => self.panel_opened(&session, outcome).await,
             Seen::Skeleton(session, profile, bones) => {
                 tracing::debug!(%session, "its panel changed");
-                skeletons::keep(&self.folder, &profile, &bones, now_ms());
+                skeletons::keep(&self.folder, &profile, bones, now_ms());
             }
         }
         while self.tasks.try_join_next().is_some() {}
@@ -204,18 +212,24 @@ impl Service {
         };
         let news = News::Gone { reason: reason.to_owned(), is_closed: false };
         self.tell(&session, news).await;
-        if leaving == Leaving::Closed && self.leaving.len() < LEAVING_MAX {
+        if leaving != Leaving::Lost && self.leaving.len() < LEAVING_MAX {
+            let (address, window) = (panel.address, panel.window);
             let until = Instant::now() + CLOSED_AFTER;
-            self.leaving.push_back((session, panel.address, until));
+            self.leaving.push_back(Left { session, address, window, until });
         }
     }
 
     /// From time to time.
     async fn look(&mut self) {
         let now = Instant::now();
-        while self.leaving.front().is_some_and(|(_, _, until)| *until <= now) {
-            let Some((session, address, _)) = self.leaving.pop_front() else { break };
-            if self.shown.contains_key(&session) || !self.ports_up.contains(&address) {
+        while self.leaving.front().is_some_and(|left| left.until <= now) {
+            let Some(left) = self.leaving.pop_front() else { break };
+            let Left { session, address, window, .. } = left;
+            let is_up = self.ports_up.contains(&address);
+            if self.shown.contains_key(&session)
+                || !is_up
+                || self.windows.contains_key(&(address, window))
+            {
                 continue;
             }
             let reason = "Somebody closed its window".to_owned();

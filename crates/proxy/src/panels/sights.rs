@@ -13,6 +13,8 @@ use domain::content::Failure;
 use serde::Deserialize;
 use tokio::sync::{mpsc, watch};
 
+use super::skeletons::Bones;
+
 /// Names a panel for as long as it is watched.
 pub(super) type Number = u64;
 /// Deeds that wait in one window.
@@ -48,7 +50,7 @@ pub(super) enum Seen {
     /// What came of the steps that open a panel in a window, or of starting an IDE.
     PanelOpened { session: SessionId, outcome: Result<(), Failure> },
     /// The bare bones of a panel.
-    Skeleton(SessionId, Arc<Profile>, String),
+    Skeleton(SessionId, Arc<Profile>, Bones),
 }
 
 /// How a panel left.

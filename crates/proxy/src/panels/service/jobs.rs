@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use agents::panel::identity::Mark;
 use agents::panel::{Done, Job, News, Task};
 use domain::SessionId;
 use domain::content::Failure;
@@ -11,6 +10,7 @@ use serde_json::json;
 use super::Service;
 use crate::host::PanelJob;
 use crate::panels::acting::Actor;
+use crate::panels::skeletons::Bones;
 use crate::panels::sights::{Hand, Number, Seen};
 use crate::panels::watcher::whole;
 
@@ -20,9 +20,14 @@ pub(super) fn not_open(words: &str) -> Failure {
 }
 
 impl Service {
-    pub(super) async fn job(&mut self, PanelJob { session, agent, signature: _, job }: PanelJob) {
+    pub(super) async fn job(&mut self, PanelJob { session, agent, signature, job }: PanelJob) {
         match &job.task {
-            Task::Find => self.find(&session, agent.as_str()),
+            // Nothing more is known of it where the book was lost.
+            Task::Find => {
+                if let (None, Some(signature)) = (self.book.get(&session), signature) {
+                    self.book.note_lost(&session, agent.as_str(), signature);
+                }
+            }
             Task::Open { workspace_path } => {
                 let workspace = workspace_path.clone();
                 self.open_chat(session, agent.as_str(), job.number, workspace).await;
@@ -35,16 +40,6 @@ impl Service {
             | Task::SetModel(_)
             | Task::ReadModels => self.act(session, job).await,
         }
-    }
-
-    /// A session from before. Nothing more is known of it where the book was lost.
-    fn find(&mut self, session: &SessionId, agent: &str) {
-        if self.book.get(session).is_some() {
-            return;
-        }
-        let mut mark = Mark::default();
-        agent.clone_into(&mut mark.traits.profile);
-        self.book.note(session, mark);
     }
 
     /// Does something in the session's panel when it is its window's turn.
@@ -144,10 +139,10 @@ impl Service {
         let (browser, profile) = (panel.hand.browser.clone(), Arc::clone(&panel.profile));
         let (tell, session) = (self.seen.clone(), session.clone());
         self.tasks.spawn(async move {
-            let bones = "globalThis.__farhelm?.skeleton() ?? null";
-            if let Ok(serde_json::Value::String(bones)) =
-                browser.evaluate(&place, bones, false).await
-            {
+            let both = "[globalThis.__farhelm.snapshot(), globalThis.__farhelm.skeleton()]";
+            let Ok(seen) = browser.evaluate(&place, both, false).await else { return };
+            let text = |at: usize| seen[at].as_str().unwrap_or_default();
+            if let Some(bones) = Bones::read(text(0), text(1)) {
                 let _ = tell.send(Seen::Skeleton(session, profile, bones)).await;
             }
         });
