@@ -1,0 +1,3 @@
+//! Panels of agents in IDEs and browsers.
+
+pub mod acting;
