@@ -152,9 +152,8 @@ impl PanelDriver {
     fn is_older(&self, row: &Row, at: usize, first_told: Option<usize>) -> bool {
         // A name that is only a count may be another row's now.
         let is_named = slot_of(row) == row.key;
-        let goes_on = |last: &Telling| {
-            is_named || last.rest(&row.text).is_some() || last.is_like(&row.text)
-        };
+        let goes_on =
+            |last: &Telling| is_named || last.rest(&row.text).is_some() || last.is_like(&row.text);
         let was_told = self.notes.tellings.last(&row.key).is_some_and(goes_on);
         if self.rows.open.contains_key(&row.key) || was_told {
             return false;

@@ -96,11 +96,7 @@ impl Bench {
 
     fn attach(&mut self) {
         let signature = "panel-1".to_owned();
-        self.news(News::Attached(Attached {
-            window_title: None,
-            workspace_path: None,
-            signature,
-        }));
+        self.news(News::Attached(Attached { window_title: None, workspace_path: None, signature }));
         // Whoever looks is told by the pushes that follow.
         self.answer_looks();
     }

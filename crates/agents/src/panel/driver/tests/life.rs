@@ -44,7 +44,10 @@ fn what_the_panel_can_do_is_told_and_its_model_as_it_is_written() {
     assert_eq!(configs[0].model.as_str(), "sonnet");
     assert_eq!(configs[0].available_models, None, "nobody read them");
     let can = |ability| configs[0].can(ability);
-    assert_eq!((can("interrupt"), can("steer"), can("images")), (Some(true), Some(false), Some(true)));
+    assert_eq!(
+        (can("interrupt"), can("steer"), can("images")),
+        (Some(true), Some(false), Some(true))
+    );
 }
 
 #[test]
@@ -62,9 +65,10 @@ fn models_are_read_only_on_request_and_when_nobody_is_disturbed() {
         _ => None,
     });
     assert_eq!(read.map(|models| models.len()), Some(2));
-    let answered = bench.reports().into_iter().filter(|report| {
-        matches!(report, Report::ControlResult { failure: None, .. })
-    });
+    let answered = bench
+        .reports()
+        .into_iter()
+        .filter(|report| matches!(report, Report::ControlResult { failure: None, .. }));
     assert_eq!(answered.count(), 2);
 }
 
@@ -76,9 +80,8 @@ fn a_panel_that_goes_is_disconnected_and_its_run_fails_after_a_while() {
     let health = bench.last_health().unwrap();
     assert_eq!(health, (Health::Disconnected, Some("The browser ended".to_owned())));
     bench.pass(20_000);
-    let failed = |report: &&Report| {
-        matches!(report, Report::RunEnded { outcome: Outcome::Failed(_), .. })
-    };
+    let failed =
+        |report: &&Report| matches!(report, Report::RunEnded { outcome: Outcome::Failed(_), .. });
     assert!(bench.reports().iter().any(failed));
     bench.pass(24 * 3_600_000);
     let closed = |report: &&Report| matches!(report, Report::Closed { .. });
@@ -142,9 +145,8 @@ fn a_silent_panel_is_looked_at_and_one_that_does_not_answer_cannot_be_read() {
 #[test]
 fn seconds_that_count_up_are_not_told() {
     let mut bench = Bench::attached();
-    let working = |label: &str| {
-        json!({"busy": true, "activity": {"kind": "thinking", "label": label}})
-    };
+    let working =
+        |label: &str| json!({"busy": true, "activity": {"kind": "thinking", "label": label}});
     bench.push(working("Thinking 1s"));
     bench.take();
     for seconds in 2..20 {

@@ -130,7 +130,9 @@ fn rows_that_a_virtual_list_takes_out_and_brings_back_are_no_news() {
     // Somebody scrolls to the beginning and back.
     bench.push(json!({"kind": "whole", "rows": [row(0, "user", "one"), row(1, "assistant", "x")]}));
     bench.pass(2_000);
-    bench.push(json!({"kind": "whole", "rows": [row(5, "assistant", "six"), row(6, "user", "new")]}));
+    bench.push(
+        json!({"kind": "whole", "rows": [row(5, "assistant", "six"), row(6, "user", "new")]}),
+    );
     bench.pass(2_000);
     assert_eq!(bench.messages(), ["user: new"]);
 }
