@@ -94,13 +94,11 @@ impl PanelDriver {
             let words = format!("{} shows no models to choose from", self.profile.display_name);
             Some(Failure::new("control_not_supported", words))
         };
-        match failure {
-            Some(failure) => self.scribe.answered(request, Some(failure)),
-            None => {
-                let task = Task::SetModel(model.as_str().to_owned());
-                self.ask(task, Purpose::SetModel(model.clone(), Some(request.clone())), now);
-            }
+        if failure.is_some() {
+            return self.scribe.answered(request, failure);
         }
+        let task = Task::SetModel(model.as_str().to_owned());
+        self.ask(task, Purpose::SetModel(model.clone(), Some(request.clone())), now);
     }
 
     pub(super) fn model_was_set(

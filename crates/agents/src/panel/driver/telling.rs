@@ -37,7 +37,7 @@ pub(super) struct Rows {
     tools: BTreeMap<String, (String, ToolStatus, Timestamp)>,
     /// The list was seen empty after it was not.
     was_cleared: bool,
-    had_rows: bool,
+    was_filled: bool,
     /// Rows that wait for quiet.
     unfinished: usize,
 }
@@ -86,10 +86,10 @@ impl PanelDriver {
             return;
         }
         if self.sight.rows.is_empty() || last.count == 0 {
-            self.rows.was_cleared |= self.rows.had_rows && last.landmarks.composer.is_some();
+            self.rows.was_cleared |= self.rows.was_filled && last.landmarks.composer.is_some();
             return;
         }
-        self.rows.had_rows = true;
+        self.rows.was_filled = true;
         if !std::mem::take(&mut self.rows.was_cleared) {
             return;
         }

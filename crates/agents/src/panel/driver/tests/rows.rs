@@ -192,7 +192,6 @@ fn a_tools_card_is_a_call_that_ends() {
             _ => None,
         })
         .collect();
-    use ToolStatus::{Completed, Running};
-    assert_eq!(statuses, [Running, Running, Completed]);
+    assert_eq!(statuses, [ToolStatus::Running, ToolStatus::Running, ToolStatus::Completed]);
     assert_eq!(bench.messages(), ["user: go", "agent: Done."]);
 }
