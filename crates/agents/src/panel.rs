@@ -17,6 +17,7 @@ mod notes;
 mod pattern;
 pub mod profile;
 mod sight;
+pub mod skeleton;
 mod tellings;
 
 pub use driver::{Origin, PanelDriver};

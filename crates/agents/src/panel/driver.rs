@@ -342,7 +342,7 @@ impl PanelDriver {
                 }
             }
             Purpose::Send(flight) => self.sent(*flight, outcome.err(), now),
-            Purpose::Press(press) => self.pressed(press, outcome.err(), now),
+            Purpose::Press(press) => self.pressed(&press, outcome.err(), now),
             Purpose::Stop(request) => self.stopped(request, outcome.err()),
             Purpose::SetModel(model, request) => {
                 self.model_was_set(&model, request, outcome.err(), now);

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | healthy | everything is where the profile says first |
 //! | degraded | a fallback was needed, something optional is missing, or a person has to do something |
-//! | agent_ui_changed | the panel is loaded and something that is needed was missing long enough |
-//! | scraping_failed | the observer stumbled, is silent, or its place was lost |
+//! | `agent_ui_changed` | the panel is loaded and something that is needed was missing long enough |
+//! | `scraping_failed` | the observer stumbled, is silent, or its place was lost |
 //! | disconnected | the panel, its window or the browser is gone |
 //!
 //! Not here: what is done about it (`driver`).

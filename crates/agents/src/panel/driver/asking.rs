@@ -131,11 +131,11 @@ impl PanelDriver {
         let is_last_word = detail.is_some_and(|detail| detail.stop);
         let press = Press { prompt: prompt.clone(), request: request.clone(), is_last_word };
         self.ask(task, Purpose::Press(press), now);
-        let has_words = |detail: &&AnswerDetail| {
+        let has_words = |detail: &AnswerDetail| {
             let words = detail.message.as_ref().is_some_and(|words| !words.trim().is_empty());
             words || detail.updated_input.is_some() || detail.answers.is_some()
         };
-        if detail.filter(has_words).is_some() {
+        if detail.is_some_and(has_words) {
             let words = "A panel's dialog takes a button and nothing else: what was written with \
                          it is not passed on";
             self.scribe.notice("answer", words);
@@ -149,7 +149,7 @@ impl PanelDriver {
     }
 
     /// What came of pressing a button.
-    pub(super) fn pressed(&mut self, press: Press, failure: Option<Failure>, now: Timestamp) {
+    pub(super) fn pressed(&mut self, press: &Press, failure: Option<Failure>, now: Timestamp) {
         let Some(failure) = failure else {
             if let Some(dialog) = self.dialogs.0.get_mut(&press.prompt) {
                 dialog.state = State::Pressed { until: now.plus_ms(LEAVES_WITHIN_MS) };

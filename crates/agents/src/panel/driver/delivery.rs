@@ -83,7 +83,12 @@ impl PanelDriver {
             let failure = Failure::new("send_rejected", words);
             return self.scribe.not_delivered(&send.id, attempt, failure);
         }
-        self.held.push_back(Held { send: send.clone(), attempt, files: files.to_vec(), since: now });
+        self.held.push_back(Held {
+            send: send.clone(),
+            attempt,
+            files: files.to_vec(),
+            since: now,
+        });
         self.serve_held(now);
     }
 

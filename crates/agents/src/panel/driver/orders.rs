@@ -87,19 +87,18 @@ impl PanelDriver {
     fn set_model(&mut self, request: &RequestId, model: &ModelId, now: Timestamp) {
         let failure = if self.can_choose_model() {
             let busy = || Failure::new("control_failed", "The agent is at work; stop it first");
-            let is_busy = self.running.is_busy || self.is_doing(|it| matches!(it, Purpose::Send(_)));
+            let is_busy =
+                self.running.is_busy || self.is_doing(|it| matches!(it, Purpose::Send(_)));
             self.obstacle().or_else(|| is_busy.then(busy))
         } else {
             let words = format!("{} shows no models to choose from", self.profile.display_name);
             Some(Failure::new("control_not_supported", words))
         };
-        match failure {
-            Some(failure) => self.scribe.answered(request, Some(failure)),
-            None => {
-                let task = Task::SetModel(model.as_str().to_owned());
-                self.ask(task, Purpose::SetModel(model.clone(), Some(request.clone())), now);
-            }
+        if failure.is_some() {
+            return self.scribe.answered(request, failure);
         }
+        let task = Task::SetModel(model.as_str().to_owned());
+        self.ask(task, Purpose::SetModel(model.clone(), Some(request.clone())), now);
     }
 
     pub(super) fn model_was_set(
@@ -161,9 +160,8 @@ impl PanelDriver {
     /// The configuration, where it is news.
     pub(super) fn tell_config(&mut self, now: Timestamp) {
         let config = self.read_as_config(now);
-        let is_same = |told: &AgentConfig| {
-            AgentConfig { read_at: config.read_at, ..told.clone() } == config
-        };
+        let is_same =
+            |told: &AgentConfig| AgentConfig { read_at: config.read_at, ..told.clone() } == config;
         if self.config.as_ref().is_some_and(is_same) {
             return;
         }

@@ -37,7 +37,7 @@ pub(super) struct Rows {
     tools: BTreeMap<String, (String, ToolStatus, Timestamp)>,
     /// The list was seen empty after it was not.
     was_cleared: bool,
-    had_rows: bool,
+    was_filled: bool,
     /// Rows that wait for quiet.
     unfinished: usize,
 }
@@ -86,10 +86,10 @@ impl PanelDriver {
             return;
         }
         if self.sight.rows.is_empty() || last.count == 0 {
-            self.rows.was_cleared |= self.rows.had_rows && last.landmarks.composer.is_some();
+            self.rows.was_cleared |= self.rows.was_filled && last.landmarks.composer.is_some();
             return;
         }
-        self.rows.had_rows = true;
+        self.rows.was_filled = true;
         if !std::mem::take(&mut self.rows.was_cleared) {
             return;
         }
@@ -150,7 +150,12 @@ impl PanelDriver {
 
     /// Whether a row was said before all that was told, and only came into sight now.
     fn is_older(&self, row: &Row, at: usize, first_told: Option<usize>) -> bool {
-        if self.rows.open.contains_key(&row.key) || self.notes.tellings.last(&row.key).is_some() {
+        // A name that is only a count may be another row's now.
+        let is_named = slot_of(row) == row.key;
+        let goes_on =
+            |last: &Telling| is_named || last.rest(&row.text).is_some() || last.is_like(&row.text);
+        let was_told = self.notes.tellings.last(&row.key).is_some_and(goes_on);
+        if self.rows.open.contains_key(&row.key) || was_told {
             return false;
         }
         let is_above = first_told.is_some_and(|first| at < first);

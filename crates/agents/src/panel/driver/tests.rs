@@ -96,17 +96,16 @@ impl Bench {
 
     fn attach(&mut self) {
         let signature = "panel-1".to_owned();
-        self.news(News::Attached(Attached {
-            window_title: None,
-            workspace_path: None,
-            signature,
-        }));
+        self.news(News::Attached(Attached { window_title: None, workspace_path: None, signature }));
         // Whoever looks is told by the pushes that follow.
         self.answer_looks();
     }
 
     fn answer_looks(&mut self) {
-        let looks: Vec<_> = self.jobs.extract_if(.., |job| job.task == Task::Look).collect();
+        let all = std::mem::take(&mut self.jobs);
+        let (looks, others) = all.into_iter().partition(|job| job.task == Task::Look);
+        self.jobs = others;
+        let looks: Vec<Job> = looks;
         for job in looks {
             self.news(News::Done { job: job.number, outcome: Ok(Done::Plainly) });
         }
@@ -174,8 +173,13 @@ impl Bench {
 
     fn deliver(&mut self, id: &str, text: &str) {
         let send = Send {
+            id: id.into(),
             text: Content::Open(text.to_owned()),
-            ..crate::demo::tests_support_send(id)
+            attachments: vec![],
+            mode: None,
+            by: "ada".to_owned(),
+            created_at: Timestamp(1),
+            digest: None,
         };
         self.order(Order::Deliver { send, attempt: Sequence(1), files: vec![] });
     }
@@ -204,11 +208,13 @@ impl Bench {
     }
 
     fn reports(&self) -> Vec<&Report> {
-        let report = |output| match output {
-            &Output::Report(ref report) => Some(report),
-            _ => None,
-        };
-        self.told.iter().filter_map(report).collect()
+        let mut reports = vec![];
+        for output in &self.told {
+            if let Output::Report(report) = output {
+                reports.push(report);
+            }
+        }
+        reports
     }
 
     /// Who said what, as it was recorded.
