@@ -81,9 +81,11 @@ impl Traits {
             hash.update(u64::try_from(piece.len()).unwrap_or(u64::MAX).to_be_bytes());
             hash.update(piece.as_bytes());
         }
-        let hex = hash.finalize().iter().take(12).fold(String::new(), |hex, byte| {
-            format!("{hex}{byte:02x}")
-        });
+        let hex = hash
+            .finalize()
+            .iter()
+            .take(12)
+            .fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
         format!("panel-{hex}")
     }
 

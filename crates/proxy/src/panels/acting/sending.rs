@@ -48,7 +48,8 @@ pub(super) async fn send(hand: &Hand<'_>, text: &str, images: &[Image]) -> Resul
     hand.call::<()>("remember", &[]).await.map_err(|fault| lost(&fault))?;
     hand.call::<()>("begin", &[]).await.map_err(|fault| lost(&fault))?;
     hand.emulate_focus(true).await;
-    let mut attempt = Attempt { hand, state: &state, is_dirty: false };
+    let mut attempt =
+        Attempt { hand, state: &state, is_dirty: false, has_images: !images.is_empty() };
     let outcome = attempt.run(text, images).await;
     let may_touch =
         !matches!(&outcome, Err(failure) if failure.code.as_str() == "delivery_unknown");
@@ -95,6 +96,7 @@ struct Attempt<'a, 'b> {
     state: &'a State,
     /// Whether something of ours is in the composer.
     is_dirty: bool,
+    has_images: bool,
 }
 
 /// A way of bringing a text into an editor.
@@ -191,8 +193,10 @@ impl Attempt<'_, '_> {
         let editor = self.hand.actor.profile.composer.editor;
         let is_short = text.lines().count() <= LINES_TYPED_MAX;
         let usable = |way: &&Way| **way != Way::Lines || is_short;
+        // Emptying the field again would take the pictures away as well.
+        let tries = if self.has_images { 1 } else { usize::MAX };
         let (mut near, mut found) = (None, String::new());
-        for way in ways(editor).iter().filter(usable) {
+        for way in ways(editor).iter().filter(usable).take(tries) {
             found = self.try_way(text, *way).await?;
             if is_exact(text, &found) {
                 return Ok(());
@@ -204,7 +208,7 @@ impl Attempt<'_, '_> {
         }
         // Editors differ in how they show empty lines: where no way was seen to be exact, the
         // first that kept every word and line is taken.
-        if let Some(way) = near {
+        if let Some(way) = near.filter(|_| !self.has_images) {
             found = self.try_way(text, way).await?;
             if is_near(text, &found) {
                 return Ok(());
@@ -218,7 +222,7 @@ impl Attempt<'_, '_> {
     }
 
     async fn try_way(&mut self, text: &str, way: Way) -> Result<String, Failure> {
-        if self.is_dirty {
+        if self.is_dirty && !self.has_images {
             self.clear().await?;
         }
         self.is_dirty = true;
