@@ -26,6 +26,7 @@ kind = "page"
 scope = [".panel"]
 [composer]
 any = [".composer", ".box .native-edit-context", ".box textarea"]
+read = [".box .view-lines", ".box"]
 editor = "{editor}"
 takes_images = true
 [send]
@@ -184,8 +185,10 @@ impl Stage {
 
     /// The composer's text, as the page itself would send it.
     pub(crate) async fn composed(&self) -> String {
-        let text = self.evaluate("__farhelmHand.whole()").await;
-        text.as_str().unwrap_or_default().to_owned()
+        let params = json!({"expression": "window.panel.editor.text()"});
+        let (browser, page) = (&self.actor.browser, &self.actor.page);
+        let answer = browser.call(Some(page), "Runtime.evaluate", params).await.unwrap();
+        answer["result"]["value"].as_str().unwrap().to_owned()
     }
 
     pub(crate) async fn close(self) {
