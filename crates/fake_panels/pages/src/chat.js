@@ -88,8 +88,8 @@ export class Chat {
     const text = this.editor.text();
     if (text.trim() === "" && this.images.length === 0) return;
     if (mutates("swallow-send")) return void tell("swallowed");
-    tell("sent", { text, images: this.images, is_trusted: event?.isTrusted ?? null });
-    if (mutates("reload-on-send")) return location.reload();
+    const told = tell("sent", { text, images: this.images, is_trusted: event?.isTrusted ?? null });
+    if (mutates("reload-on-send")) return void told.then(() => location.reload());
     this.add("user", text);
     if (mutates("keep-text")) return;
     const emptied = () => {

@@ -31,8 +31,11 @@ const ENABLED_TIMEOUT: Duration = Duration::from_secs(3);
 const SENT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A pasted picture shows within this time.
 const IMAGE_TIMEOUT: Duration = Duration::from_secs(5);
-/// A text with more lines is not typed line by line.
-const LINES_TYPED_MAX: usize = 4_000;
+/// A text with more lines or bytes is long.
+const SHORT_LINES_MAX: usize = 60;
+const SHORT_BYTES_MAX: usize = 8 << 10;
+/// How long a browser may take for a whole text.
+const INSERT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often an editor that is slow is asked again for its text.
 const READS_MAX: usize = 20;
 const READ_STEP: Duration = Duration::from_millis(100);
@@ -48,7 +51,8 @@ pub(super) async fn send(hand: &Hand<'_>, text: &str, images: &[Image]) -> Resul
     hand.call::<()>("remember", &[]).await.map_err(|fault| lost(&fault))?;
     hand.call::<()>("begin", &[]).await.map_err(|fault| lost(&fault))?;
     hand.emulate_focus(true).await;
-    let mut attempt = Attempt { hand, state: &state, is_dirty: false };
+    let mut attempt =
+        Attempt { hand, state: &state, is_dirty: false, has_images: !images.is_empty() };
     let outcome = attempt.run(text, images).await;
     let may_touch =
         !matches!(&outcome, Err(failure) if failure.code.as_str() == "delivery_unknown");
@@ -95,26 +99,38 @@ struct Attempt<'a, 'b> {
     state: &'a State,
     /// Whether something of ours is in the composer.
     is_dirty: bool,
+    has_images: bool,
 }
 
 /// A way of bringing a text into an editor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// At once, as an input method does.
+    /// At once, as an input method does. Browsers take some milliseconds for each line.
     Insert,
     /// Line by line, with Shift and Enter between.
     Lines,
     /// By an event that says that it was pasted.
     Paste,
+    /// The same, with a paragraph for each line.
+    PasteParagraphs,
+    /// As the value of a text field.
+    Value,
+    /// As one piece of an editable element.
+    Piece,
 }
 
-/// The ways that were seen to work, best first.
-fn ways(editor: Editor) -> &'static [Way] {
-    match editor {
-        Editor::Textarea => &[Way::Insert],
-        Editor::Lexical | Editor::Monaco => &[Way::Insert, Way::Paste, Way::Lines],
-        Editor::Prosemirror => &[Way::Insert, Way::Lines],
-        Editor::Plaintext => &[Way::Lines, Way::Insert],
+/// The ways that were seen to be exact, best first; for long texts, those that are quick first.
+fn ways(editor: Editor, is_long: bool) -> &'static [Way] {
+    match (editor, is_long) {
+        (Editor::Textarea, false) => &[Way::Insert, Way::Value],
+        (Editor::Textarea, true) => &[Way::Value, Way::Insert],
+        (Editor::Lexical, false) => &[Way::Insert, Way::Paste, Way::Lines],
+        (Editor::Lexical | Editor::Monaco, true) => &[Way::Paste, Way::Insert],
+        (Editor::Monaco, false) => &[Way::Insert, Way::Paste],
+        (Editor::Prosemirror, false) => &[Way::Insert, Way::PasteParagraphs, Way::Lines],
+        (Editor::Prosemirror, true) => &[Way::PasteParagraphs, Way::Insert],
+        (Editor::Plaintext, false) => &[Way::Lines, Way::Piece, Way::Insert],
+        (Editor::Plaintext, true) => &[Way::Piece, Way::Insert],
     }
 }
 
@@ -174,9 +190,9 @@ impl Attempt<'_, '_> {
             let signs: usize = self.hand.call("signs", &[]).await.map_err(failed)?;
             self.is_dirty = true;
             let args = [json!(image.media_type), json!(image.base64), json!(number + 1)];
-            let is_taken: bool = self.hand.call("pasteImage", &args).await.map_err(failed)?;
+            self.hand.call::<bool>("pasteImage", &args).await.map_err(failed)?;
             let shown = self.hand.until("grown", json!({"signs": signs}), IMAGE_TIMEOUT).await;
-            if !is_taken || !shown.map_err(failed)? {
+            if !shown.map_err(failed)? {
                 return Err(not_injected("The panel did not take the picture"));
             }
         }
@@ -189,10 +205,11 @@ impl Attempt<'_, '_> {
             return Ok(());
         }
         let editor = self.hand.actor.profile.composer.editor;
-        let is_short = text.lines().count() <= LINES_TYPED_MAX;
-        let usable = |way: &&Way| **way != Way::Lines || is_short;
+        let is_long = text.len() > SHORT_BYTES_MAX || text.lines().count() > SHORT_LINES_MAX;
+        // Emptying the field again would take the pictures away as well.
+        let tries = if self.has_images { 1 } else { usize::MAX };
         let (mut near, mut found) = (None, String::new());
-        for way in ways(editor).iter().filter(usable) {
+        for way in ways(editor, is_long).iter().take(tries) {
             found = self.try_way(text, *way).await?;
             if is_exact(text, &found) {
                 return Ok(());
@@ -204,7 +221,7 @@ impl Attempt<'_, '_> {
         }
         // Editors differ in how they show empty lines: where no way was seen to be exact, the
         // first that kept every word and line is taken.
-        if let Some(way) = near {
+        if let Some(way) = near.filter(|_| !self.has_images) {
             found = self.try_way(text, way).await?;
             if is_near(text, &found) {
                 return Ok(());
@@ -218,7 +235,7 @@ impl Attempt<'_, '_> {
     }
 
     async fn try_way(&mut self, text: &str, way: Way) -> Result<String, Failure> {
-        if self.is_dirty {
+        if self.is_dirty && !self.has_images {
             self.clear().await?;
         }
         self.is_dirty = true;
@@ -227,9 +244,15 @@ impl Attempt<'_, '_> {
     }
 
     async fn bring(&self, text: &str, way: Way) -> Result<(), Fault> {
+        let by_script = async |name: &str, args: &[serde_json::Value]| {
+            self.hand.call::<bool>(name, args).await.map(drop)
+        };
         match way {
-            Way::Insert => self.hand.insert(text).await,
-            Way::Paste => self.hand.call::<bool>("paste", &[json!(text)]).await.map(drop),
+            Way::Insert => self.hand.insert_within(INSERT_TIMEOUT, text).await,
+            Way::Paste => by_script("paste", &[json!(text), json!(false)]).await,
+            Way::PasteParagraphs => by_script("paste", &[json!(text), json!(true)]).await,
+            Way::Value => by_script("setValue", &[json!(text)]).await,
+            Way::Piece => by_script("insertHtml", &[json!(text)]).await,
             Way::Lines => {
                 let Some(line_break) = Chord::parse("Shift+Enter") else { return Ok(()) };
                 for (number, line) in text.split('\n').enumerate() {
