@@ -232,7 +232,11 @@ impl<D: Disk, R: Records> Host<D, R> {
                 }
                 Input::Offer(details) => effects.extend(self.engine.on_offer(details)),
                 Input::PanelOffer(details) => effects.extend(self.engine.on_panel_offer(details)),
-                Input::Adopted(adoption) => effects.extend(self.engine.on_adopted(adoption)),
+                Input::Adopted(adoption) => {
+                    effects.extend(self.engine.on_adopted(adoption));
+                    // What is heard next may be of this very session: its driver must be there.
+                    self.settle(std::mem::take(&mut effects), &mut turn, now)?;
+                }
                 Input::Listed(request, listed) => {
                     let listed = listed.map(|page| self.mark_open(page));
                     effects.extend(self.engine.on_listed(&request, &listed));

@@ -92,7 +92,8 @@ fn kept(data: &Path, profiles: &ProfileSet) -> Vec<Look> {
             return Look::note("skeleton", words);
         };
         let words = format!("{} looked otherwise than revision {}", saved.profile, saved.revision);
-        let advice = "nothing like what is missing was found in it; look with `farhelm cdp inspect`";
+        let advice =
+            "nothing like what is missing was found in it; look with `farhelm cdp inspect`";
         let proposed = advice_of(&saved.proposals(profile));
         Look::wrong("skeleton", words, proposed.unwrap_or_else(|| advice.to_owned()))
     };

@@ -41,7 +41,16 @@ fn inspection_shows_targets_profiles_and_landmarks() {
         let seen = stage.place.json(&["cdp", "inspect", "--ide-ports", &port, "--json"]);
         let targets = seen["ports"][0]["targets"].as_array().unwrap().clone();
         let panels = targets.iter().filter_map(|it| it["panels"].get(0).cloned());
-        if let Some(panel) = panels.into_iter().find(|it| it["profile"] == "claude-vscode") {
+        // The page may still be loading.
+        let is_whole = |it: &Value| {
+            it["landmarks"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|it| it["is_required"] == false || !it["alternative"].is_null())
+        };
+        let mut panels = panels.filter(|it| it["profile"] == "claude-vscode" && is_whole(it));
+        if let Some(panel) = panels.next() {
             break panel;
         }
         assert!(begun.elapsed() < crate::support::PATIENCE, "{seen}");

@@ -31,7 +31,7 @@ fn a_panel_is_a_session_that_is_sent_to_asked_and_stopped() {
         let no = choices.iter().find(|it| it["choice_id"] == "deny").unwrap_or(&choices[0]);
         let id = prompt["prompt_id"].as_str().unwrap();
         let choice = no["choice_id"].as_str().unwrap();
-        stage.place.told(&["answer", &session, choice, "--prompt", id]);
+        stage.place.told(&["answer", &session, id, choice]);
         tail.until(|event| said(event).is_some_and(|it| it.contains("chose: ")));
 
         stage.send(&session, "slow: 200");

@@ -188,6 +188,14 @@ fn a_panel_that_is_seen_becomes_a_session_that_everybody_is_told_of() {
 }
 
 #[test]
+fn what_is_heard_of_a_panel_right_after_it_was_seen_reaches_its_driver() {
+    let mut world = World::new(false);
+    let told = frames(&world.handle([seen("p-1", "kite"), attached("p-1")]));
+    assert_eq!(told[0]["type"], "proxy_session_snapshot");
+    assert!(told.iter().any(|frame| frame["type"] == "proxy_status"), "{told:?}");
+}
+
+#[test]
 fn a_session_of_a_panel_looks_for_it_again_after_a_restart() {
     let mut world = World::new(false);
     world.handle([seen("p-1", "kite")]);

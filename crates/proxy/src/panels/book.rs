@@ -75,9 +75,10 @@ impl Book {
             Match::Known(at) => self.entries.get(at),
             Match::New => {
                 let signature = Some(seen.traits.signature());
-                let mut lost = self.entries.iter().filter(|entry| {
-                    entry.signature == signature && !is_shown(&entry.session)
-                });
+                let mut lost = self
+                    .entries
+                    .iter()
+                    .filter(|entry| entry.signature == signature && !is_shown(&entry.session));
                 lost.next().filter(|_| lost.next().is_none())
             }
         }

@@ -14,8 +14,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::ProfileSet;
-use super::skeletons::proposals;
 use super::candidates::{candidates, is_worth};
+use super::skeletons::proposals;
 
 /// Targets of one port that are looked at.
 const TARGETS_MAX: usize = 64;

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::Service;
 use crate::host::PanelJob;
 use crate::panels::acting::Actor;
-use crate::panels::skeletons::Bones;
 use crate::panels::sights::{Hand, Number, Seen};
+use crate::panels::skeletons::Bones;
 use crate::panels::watcher::whole;
 
 /// The session's panel is not there.
