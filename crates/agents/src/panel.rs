@@ -7,10 +7,25 @@
 //!
 //! Not here: the browser's socket (`cdp`), doing the jobs and finding panels (`proxy`).
 
+pub mod driver;
+pub mod frames;
+pub mod health;
+pub mod identity;
 mod job;
 mod news;
+mod notes;
+mod pattern;
 pub mod profile;
+mod sight;
+pub mod skeleton;
+mod tellings;
 
+pub use driver::{Origin, PanelDriver};
 pub use job::{Job, JobNumber, Task};
 pub use news::{Attached, Done, News};
-pub use profile::Profile;
+use pattern::pattern;
+pub use profile::{Profile, ProfileFault};
+
+/// The script that reads a panel: a function expression, called in a world of its own with the
+/// profile (as JSON), the name of the binding, and a name for this time.
+pub const OBSERVER: &str = include_str!("panel/observer.js");

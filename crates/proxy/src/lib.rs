@@ -20,6 +20,7 @@ pub mod engine;
 mod fault;
 pub mod host;
 pub mod journal;
+pub mod panels;
 pub mod preparation;
 mod processes;
 pub mod records;

@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{File, Problem};
 
 /// A crate may depend on those before it.
-const ROOMS: [&str; 11] = [
-    "domain", "wire", "link", "agents", "store", "relay", "server", "proxy", "client", "farhelm",
-    "sim",
+const ROOMS: [&str; 12] = [
+    "domain", "wire", "link", "agents", "cdp", "store", "relay", "server", "proxy", "client",
+    "farhelm", "sim",
 ];
 
 /// What only tests may use (dev-dependencies, and `xtask`); it depends on no room.
-const TEST_SUPPORT: [&str; 1] = ["fake_model"];
+const TEST_SUPPORT: [&str; 2] = ["fake_model", "fake_panels"];
 
 /// Where `server` and `proxy` may be under one roof.
 const MEETING_ROOMS: [&str; 2] = ["farhelm", "sim"];

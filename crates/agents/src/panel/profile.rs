@@ -5,7 +5,14 @@
 //!
 //! Not here: reading files and watching them for changes (`proxy`).
 
+mod builtin;
+mod checking;
+mod reading;
+
 use serde::{Deserialize, Serialize};
+
+pub use builtin::{BUILT_IN, built_in};
+pub use reading::ProfileFault;
 
 /// One kind of panel. Written in TOML; handed to the observer as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,156 @@
+//! A real browser for a test: Debian's Chromium without a window, in a home of its own.
+//!
+//! **Invariant:** it listens on 127.0.0.1 only, and ends with the process that started it, however
+//! that ends: it hangs on a pipe that the system closes.
+//!
+//! Not here: what it shows (`server`), speaking with it (`cdp`).
+
+use std::io;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Names the browser where none of the usual names is in the `PATH`.
+pub const CHROMIUM_VARIABLE: &str = "FARHELM_CHROMIUM";
+
+/// Names under which it is found.
+const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+/// A machine that is busy with other tests starts it slowly.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+const START_STEP: Duration = Duration::from_millis(20);
+
+/// Starts the browser, waits for its end or for the end of the pipe, and clears up.
+const KEEPER: &str = r#"
+program=$1; folder=$2; shift 2
+HOME=$folder "$program" "$@" >"$folder/browser.log" 2>&1 &
+browser=$!
+read -r _
+kill -9 "$browser" 2>/dev/null
+wait "$browser" 2>/dev/null
+for _ in 1 2 3 4 5; do rm -rf -- "$folder" 2>/dev/null && break; sleep 0.2; done
+"#;
+
+/// A running browser. It ends when this is dropped.
+pub struct Chromium {
+    port: u16,
+    folder: PathBuf,
+    lifeline: Option<ChildStdin>,
+    keeper: Child,
+}
+
+impl Chromium {
+    /// One for all tests of a test program; it ends with the program. The error says what to do,
+    /// and a test that cannot have it should say so aloud (see [`Chromium::shared_or_told`]).
+    pub fn shared() -> Result<&'static Self, String> {
+        static SHARED: OnceLock<Result<Chromium, String>> = OnceLock::new();
+        SHARED.get_or_init(Self::start).as_ref().map_err(Clone::clone)
+    }
+
+    /// The same for the beginning of a test: `None` has been told on standard error.
+    ///
+    /// # Panics
+    /// When `FARHELM_CHROMIUM` names a browser and it does not start: then it has to.
+    pub fn shared_or_told(test: &str) -> Option<&'static Self> {
+        match Self::shared() {
+            Ok(chromium) => Some(chromium),
+            Err(sentence) => {
+                assert!(std::env::var_os(CHROMIUM_VARIABLE).is_none(), "{sentence}");
+                eprintln!("SKIPPED {test}: {sentence}");
+                None
+            }
+        }
+    }
+
+    /// Starts one; it answers when this returns.
+    pub fn start() -> Result<Self, String> {
+        Self::start_with(&[])
+    }
+
+    /// Starts one with further arguments.
+    pub fn start_with(arguments: &[&str]) -> Result<Self, String> {
+        let program = find().ok_or_else(|| {
+            format!(
+                "no Chromium was found: `apt install chromium`, or name it in {CHROMIUM_VARIABLE}"
+            )
+        })?;
+        let told = |error: io::Error| format!("{}: {error}", program.display());
+        let folder = tempfile::Builder::new().prefix("farhelm-chromium-").tempdir();
+        // The keeper clears it away, also when this process is killed.
+        let folder = folder.map_err(told)?.keep();
+        let data = folder.join("data");
+        let mut keeper = Command::new("sh")
+            .args(["-c", KEEPER, "keeper"])
+            .arg(&program)
+            .arg(&folder)
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                "--disable-dev-shm-usage",
+                "--site-per-process",
+                "--window-size=1200,900",
+                "--remote-debugging-address=127.0.0.1",
+                "--remote-debugging-port=0",
+            ])
+            .arg(format!("--user-data-dir={}", data.display()))
+            .args(arguments)
+            .arg("about:blank")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(told)?;
+        let lifeline = keeper.stdin.take();
+        let mut chromium = Self { port: 0, folder, lifeline, keeper };
+        let begun = Instant::now();
+        let file = data.join("DevToolsActivePort");
+        while begun.elapsed() < START_TIMEOUT {
+            let port = std::fs::read_to_string(&file).ok();
+            let port = port.and_then(|text| text.lines().next()?.parse().ok());
+            if let Some(port) = port {
+                chromium.port = port;
+                return Ok(chromium);
+            }
+            std::thread::sleep(START_STEP);
+        }
+        let log = std::fs::read_to_string(chromium.folder.join("browser.log")).unwrap_or_default();
+        let last: Vec<&str> = log.lines().rev().take(5).collect();
+        Err(format!("Chromium did not start within {START_TIMEOUT:?}: {}", last.join(" / ")))
+    }
+
+    /// Its debug port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where to connect to: `127.0.0.1:PORT`.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Ends it at once, as a crash would.
+    pub fn kill(self) {}
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        drop(self.lifeline.take());
+        let _ = self.keeper.wait();
+    }
+}
+
+fn find() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os(CHROMIUM_VARIABLE) {
+        return Some(PathBuf::from(named));
+    }
+    let path = std::env::var_os("PATH")?;
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let mut places = NAMES.iter().flat_map(|name| folders.iter().map(move |dir| dir.join(name)));
+    places.find(|place| place.is_file())
+}

@@ -1,0 +1,75 @@
+//! Doing things in a panel that a person may be using: typing, sending, answering, stopping,
+//! choosing a model, opening a new chat.
+//!
+//! **Invariants:** what the person typed or is typing is not lost; only what was asked for is
+//! pressed, and it is looked at again in the very moment of the press; a message is told as
+//! delivered only when the composer was seen to give it away, as failed only when it is certain
+//! that nobody got it, and as `delivery_unknown` else. Nothing is done twice.
+//!
+//! Not here: who may act at the same time (one at a time for each window: the caller), which panel
+//! (`panels`), the words of jobs (`agents`).
+
+mod fault;
+mod hand;
+mod input;
+mod models;
+mod pressing;
+mod sending;
+mod steps;
+
+use std::sync::Arc;
+
+use agents::panel::{Done, Profile, Task};
+use domain::content::Failure;
+
+use fault::failed;
+use hand::Hand;
+
+/// Acts in one panel.
+#[derive(Debug, Clone)]
+pub struct Actor {
+    /// The browser.
+    pub browser: cdp::Browser,
+    /// Our world in the panel's frame.
+    pub place: cdp::Place,
+    /// The session that takes the mouse and the keys: that of the target which holds the frame.
+    pub page: cdp::SessionId,
+    /// How the panel looks and is used.
+    pub profile: Arc<Profile>,
+}
+
+impl Actor {
+    /// Gets ready: from here on it is known when the person types.
+    pub async fn prepare(&self) -> Result<(), Failure> {
+        Hand::new(self).await.map(drop)
+    }
+
+    /// Does one thing, from beginning to end.
+    pub async fn perform(&self, task: &Task) -> Result<Done, Failure> {
+        let hand = Hand::new(self).await?;
+        match task {
+            Task::Send { text, images } => sending::send(&hand, text, images).await,
+            Task::Press { dialog, label } => pressing::answer(&hand, dialog, label).await,
+            Task::Stop => pressing::stop(&hand).await,
+            Task::SetModel(name) => models::choose(&hand, name).await,
+            Task::ReadModels => models::read(&hand).await,
+            Task::Open { .. } => {
+                if self.profile.new_chat.is_empty() {
+                    let words = "This panel has no way known here to open a new chat";
+                    return Err(Failure::new("launch_not_supported", words));
+                }
+                steps::take(&hand, &self.profile.new_chat).await?;
+                Ok(Done::Plainly)
+            }
+            Task::Find | Task::Look | Task::Close => {
+                Err(failed("This is not done inside of the panel"))
+            }
+        }
+    }
+
+    /// Takes steps in the target, as a profile's `open_panel` has them.
+    pub async fn take_steps(&self, steps: &[agents::panel::profile::Step]) -> Result<(), Failure> {
+        let hand = Hand::new(self).await?;
+        steps::take(&hand, steps).await
+    }
+}

@@ -1,0 +1,44 @@
+//! What goes wrong while acting, as people and programs are told.
+//!
+//! Not here: what goes wrong between us and the browser (`cdp`).
+
+use cdp::Fault;
+use domain::content::Failure;
+
+/// Something could not be done, and nothing was.
+pub(super) fn failed(words: impl Into<String>) -> Failure {
+    Failure::new("control_failed", words)
+}
+
+/// A landmark of the profile is not where it should be.
+pub(super) fn missing(what: &str) -> Failure {
+    let words = format!(
+        "The panel shows no {what} where its profile looks for it: `farhelm doctor cdp` may know why"
+    );
+    Failure::new("selector_failure", words)
+}
+
+/// Nobody can tell whether it was done.
+pub(super) fn unknown(words: impl Into<String>) -> Failure {
+    Failure::new("delivery_unknown", words)
+}
+
+/// The message is certainly not sent.
+pub(super) fn not_injected(words: impl Into<String>) -> Failure {
+    Failure::new("send_injection_failed", words)
+}
+
+/// The person or the panel is in the way; later it may work.
+pub(super) fn rejected(words: impl Into<String>) -> Failure {
+    Failure::new("send_rejected", words)
+}
+
+/// The dialog is not the one that was answered.
+pub(super) fn other_dialog() -> Failure {
+    Failure::new("prompt_not_found", "The question is not open in the panel any more")
+}
+
+/// The browser did not do what everything depends on.
+pub(super) fn lost(fault: &Fault) -> Failure {
+    failed(format!("The panel cannot be reached: {fault}"))
+}

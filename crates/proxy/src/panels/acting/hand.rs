@@ -1,0 +1,94 @@
+//! The script inside of the panel, as Rust calls it.
+//!
+//! **Invariant:** every call ends in time and runs in the document that it was made for.
+//!
+//! Not here: what the script does (`hand.js`), trusted input (`input`).
+
+use std::time::Duration;
+
+use cdp::Fault;
+use domain::content::Failure;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::Actor;
+use super::fault::{failed, lost};
+
+const SCRIPT: &str = include_str!("hand.js");
+/// Longer than any wait inside of the panel by this much.
+const CALL_SLACK: Duration = Duration::from_secs(5);
+
+/// How the panel stands.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub(super) struct State {
+    pub(super) has_scope: bool,
+    pub(super) has_composer: bool,
+    /// What is in the composer and nobody's habit.
+    pub(super) text: Option<String>,
+    /// Whether there is more in it than text.
+    pub(super) has_chips: bool,
+    pub(super) is_focused: bool,
+    pub(super) typed_ms_ago: Option<f64>,
+    pub(super) is_asking: bool,
+    pub(super) is_busy: bool,
+    pub(super) waiting: Option<String>,
+    pub(super) user_rows: usize,
+    pub(super) is_mac: bool,
+}
+
+/// Our script in the panel.
+pub(super) struct Hand<'a> {
+    pub(super) actor: &'a Actor,
+}
+
+impl<'a> Hand<'a> {
+    /// Puts the script there if it is not there yet.
+    pub(super) async fn new(actor: &'a Actor) -> Result<Self, Failure> {
+        let profile = serde_json::to_value(&*actor.profile);
+        let profile = profile.map_err(|error| failed(format!("The profile is odd: {error}")))?;
+        let install = actor.browser.call_function(&actor.place, SCRIPT, &[profile]).await;
+        install.map_err(|fault| lost(&fault))?;
+        Ok(Self { actor })
+    }
+
+    /// Calls a function of the script.
+    pub(super) async fn call<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        args: &[Value],
+    ) -> Result<T, Fault> {
+        self.call_within(cdp::CALL_TIMEOUT, name, args).await
+    }
+
+    async fn call_within<T: DeserializeOwned>(
+        &self,
+        within: Duration,
+        name: &str,
+        args: &[Value],
+    ) -> Result<T, Fault> {
+        let function = "(name, args) => globalThis.__farhelmHand[name](...args)";
+        let arguments = [json!(name), json!(args)];
+        let Actor { browser, place, .. } = self.actor;
+        let value = browser.call_function_within(within, place, function, &arguments).await?;
+        let odd = |error| Fault::Threw(format!("{name} gave something odd: {error}"));
+        serde_json::from_value(value).map_err(odd)
+    }
+
+    /// How the panel stands now.
+    pub(super) async fn state(&self) -> Result<State, Fault> {
+        self.call("state", &[]).await
+    }
+
+    /// Waits inside of the panel until something holds; whether it does.
+    pub(super) async fn until(
+        &self,
+        check: &str,
+        rest: Value,
+        within: Duration,
+    ) -> Result<bool, Fault> {
+        let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+        let args = [json!(check), rest, json!(within_ms)];
+        self.call_within(within + CALL_SLACK, "until", &args).await
+    }
+}

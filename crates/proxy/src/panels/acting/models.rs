@@ -1,0 +1,138 @@
+//! Which models a panel offers, and choosing one. Opens a menu, so only when somebody asks.
+//!
+//! **Invariant:** a menu that was opened is closed again, and only an entry whose whole name is
+//! the wanted one is pressed.
+//!
+//! Not here: reading the present model without opening anything (the observer).
+
+use std::time::Duration;
+
+use agents::panel::Done;
+use agents::panel::profile::{ModelRules, Press};
+use domain::content::Failure;
+use serde_json::json;
+
+use super::fault::{failed, lost};
+use super::hand::Hand;
+use super::input::Chord;
+use super::pressing::{Pressed, click_first};
+
+/// A menu opens within this time.
+const MENU_TIMEOUT: Duration = Duration::from_secs(5);
+/// What is chosen is shown within this time.
+const SHOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Entries of a menu that are told.
+const MODELS_MAX: usize = 200;
+
+/// Reads the menu.
+pub(super) async fn read(hand: &Hand<'_>) -> Result<Done, Failure> {
+    let rules = rules(hand)?;
+    begin(hand).await?;
+    let outcome = listed(hand, rules).await;
+    end(hand).await;
+    outcome.map(Done::Models)
+}
+
+/// Chooses one by its name in the menu.
+pub(super) async fn choose(hand: &Hand<'_>, name: &str) -> Result<Done, Failure> {
+    let rules = rules(hand)?;
+    let present: Option<String> = hand.call("model", &[]).await.map_err(|fault| lost(&fault))?;
+    if present.as_deref() == Some(name) {
+        return Ok(Done::Plainly);
+    }
+    begin(hand).await?;
+    let outcome = chosen(hand, rules, name).await;
+    end(hand).await;
+    outcome
+}
+
+fn rules<'a>(hand: &Hand<'a>) -> Result<&'a ModelRules, Failure> {
+    let rules = hand.actor.profile.model.as_ref();
+    let usable = rules.filter(|rules| !rules.open.is_empty() && rules.option.is_some());
+    let words = "How to choose a model is not known of this panel";
+    usable.ok_or_else(|| Failure::new("control_not_supported", words))
+}
+
+async fn begin(hand: &Hand<'_>) -> Result<(), Failure> {
+    hand.call::<()>("remember", &[]).await.map_err(|fault| lost(&fault))?;
+    hand.emulate_focus(true).await;
+    Ok(())
+}
+
+/// The menu away, and the focus where it was.
+async fn end(hand: &Hand<'_>) {
+    let is_open = hand.until("listed", json!({}), Duration::ZERO).await.unwrap_or(false);
+    if let Some(escape) = Chord::parse("Escape").filter(|_| is_open) {
+        // Somebody will close it by hand if this fails.
+        let _ = hand.key(&escape).await;
+    }
+    let _ = hand.call::<()>("restore", &[]).await;
+    hand.emulate_focus(false).await;
+}
+
+async fn listed(hand: &Hand<'_>, rules: &ModelRules) -> Result<Vec<String>, Failure> {
+    open(hand, rules).await?;
+    show_more(hand, rules).await?;
+    let mut names: Vec<String> = hand.call("options", &[]).await.map_err(|fault| lost(&fault))?;
+    names.truncate(MODELS_MAX);
+    Ok(names)
+}
+
+async fn open(hand: &Hand<'_>, rules: &ModelRules) -> Result<(), Failure> {
+    let opener = json!({"kind": "scoped", "any": rules.open});
+    let mut is_open = false;
+    // A menu that takes only a press by script is opened by one.
+    for how in [Press::Mouse, Press::Pointer] {
+        match hand.press(&opener, how).await.map_err(|fault| lost(&fault))? {
+            Pressed::Landed => {}
+            Pressed::Absent => {
+                let words = "The panel does not show which model it uses";
+                return Err(Failure::new("control_not_supported", words));
+            }
+            Pressed::Disabled => return Err(failed("The model cannot be changed now")),
+            Pressed::Covered => return Err(failed("Something lies over the choice of models")),
+            Pressed::Unknown(fault) => return Err(lost(&fault)),
+        }
+        let opened = hand.until("listed", json!({}), MENU_TIMEOUT).await;
+        is_open = opened.map_err(|fault| lost(&fault))?;
+        if is_open {
+            break;
+        }
+    }
+    if is_open { Ok(()) } else { Err(failed("The panel's menu of models did not open")) }
+}
+
+async fn show_more(hand: &Hand<'_>, rules: &ModelRules) -> Result<(), Failure> {
+    let more = json!({"kind": "any", "any": rules.more});
+    if rules.more.is_empty() {
+        return Ok(());
+    }
+    let is_there: bool =
+        hand.call("isThere", std::slice::from_ref(&more)).await.map_err(|fault| lost(&fault))?;
+    if is_there {
+        click_first(hand, &more, "rest of the models").await?;
+        let gone = hand.until("gone", json!({"wanted": more}), MENU_TIMEOUT).await;
+        // Where it stays, the list may have grown all the same.
+        gone.map_err(|fault| lost(&fault))?;
+    }
+    Ok(())
+}
+
+async fn chosen(hand: &Hand<'_>, rules: &ModelRules, name: &str) -> Result<Done, Failure> {
+    let wanted = json!({"kind": "option", "name": name});
+    open(hand, rules).await?;
+    let is_there = |there: Result<bool, cdp::Fault>| there.map_err(|fault| lost(&fault));
+    if !is_there(hand.call("isThere", std::slice::from_ref(&wanted)).await)? {
+        show_more(hand, rules).await?;
+    }
+    if !is_there(hand.call("isThere", std::slice::from_ref(&wanted)).await)? {
+        let words = format!("The panel's menu has no model named {name:?}");
+        return Err(Failure::new("model_not_available", words));
+    }
+    click_first(hand, &wanted, "model's entry").await?;
+    let shown = hand.until("model", json!({"name": name}), SHOWN_TIMEOUT).await;
+    if shown.map_err(|fault| lost(&fault))? {
+        return Ok(Done::Plainly);
+    }
+    Err(failed("The model was chosen, but the panel does not show it"))
+}

@@ -1,0 +1,250 @@
+//! Pressing something that is in the panel: found, aimed at, looked at again, pressed.
+//!
+//! **Invariant:** the press lands on the very element that was found for the very thing that was
+//! asked for, or nowhere. A trusted press that would hit something else is stopped inside of the
+//! panel before the page hears of it.
+//!
+//! Not here: the mouse (`input`), what happens after a message was sent (`sending`).
+
+use std::time::Duration;
+
+use agents::panel::Done;
+use agents::panel::profile::{Control, Press};
+use cdp::Fault;
+use domain::content::Failure;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::fault::{failed, lost, missing, other_dialog, unknown};
+use super::hand::Hand;
+use super::input::Chord;
+
+/// A dialog that was answered goes within this time.
+const DIALOG_GONE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A run that was stopped is over within this time.
+const STOPPED_TIMEOUT: Duration = Duration::from_secs(10);
+/// A radio button lets its submit button come to life.
+const SUBMIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often something that moves or is covered is aimed at.
+const AIMS_MAX: usize = 5;
+const AIM_STEP: Duration = Duration::from_millis(100);
+
+/// What came of a press.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Pressed {
+    /// It was pressed.
+    Landed,
+    /// It is not there: nothing was pressed.
+    Absent,
+    /// It is there, but cannot be pressed now: nothing was.
+    Disabled,
+    /// Something else is where it is: nothing was pressed.
+    Covered,
+    /// The browser was lost in the middle: it may have been pressed.
+    Unknown(Fault),
+}
+
+#[derive(Deserialize)]
+struct Aim {
+    found: bool,
+    #[serde(default)]
+    is_disabled: bool,
+    #[serde(default)]
+    is_clear: bool,
+    #[serde(default)]
+    x: f64,
+    #[serde(default)]
+    y: f64,
+}
+
+#[derive(Deserialize)]
+struct Verdict {
+    landed: bool,
+}
+
+impl Hand<'_> {
+    /// Presses in one way. `wanted` is what the script inside looks for. An error means that
+    /// nothing was pressed.
+    pub(super) async fn press(&self, wanted: &Value, how: Press) -> Result<Pressed, Fault> {
+        match how {
+            Press::Mouse => self.press_by_mouse(wanted).await,
+            Press::Dom | Press::Pointer => {
+                let how = if how == Press::Dom { "dom" } else { "pointer" };
+                if !self.call::<bool>("isThere", std::slice::from_ref(wanted)).await? {
+                    return Ok(Pressed::Absent);
+                }
+                match self.call::<bool>("pressByScript", &[wanted.clone(), json!(how)]).await {
+                    Ok(true) => Ok(Pressed::Landed),
+                    Ok(false) => Ok(Pressed::Disabled),
+                    Err(fault) => Ok(Pressed::Unknown(fault)),
+                }
+            }
+            Press::Enter => {
+                if !self.call::<bool>("focusComposer", &[]).await? {
+                    return Ok(Pressed::Absent);
+                }
+                let Some(enter) = Chord::parse("Enter") else { return Ok(Pressed::Absent) };
+                match self.key(&enter).await {
+                    Ok(()) => Ok(Pressed::Landed),
+                    Err(fault) => Ok(Pressed::Unknown(fault)),
+                }
+            }
+        }
+    }
+
+    /// Panels move: what is not where it was a moment ago is aimed at again.
+    async fn press_by_mouse(&self, wanted: &Value) -> Result<Pressed, Fault> {
+        for _ in 1..AIMS_MAX {
+            let pressed = self.press_once(wanted).await?;
+            if pressed != Pressed::Covered {
+                return Ok(pressed);
+            }
+            tokio::time::sleep(AIM_STEP).await;
+        }
+        self.press_once(wanted).await
+    }
+
+    async fn press_once(&self, wanted: &Value) -> Result<Pressed, Fault> {
+        let aim: Aim = self.call("aim", std::slice::from_ref(wanted)).await?;
+        if !aim.found {
+            return Ok(Pressed::Absent);
+        }
+        if aim.is_disabled {
+            return Ok(Pressed::Disabled);
+        }
+        if !aim.is_clear {
+            return Ok(Pressed::Covered);
+        }
+        let point = self.in_target((aim.x, aim.y)).await?;
+        self.move_to(point).await?;
+        // The mouse alone may have changed what is there.
+        if !self.call::<bool>("still", &[]).await? {
+            let is_there = self.call::<bool>("isThere", std::slice::from_ref(wanted)).await?;
+            return Ok(if is_there { Pressed::Covered } else { Pressed::Absent });
+        }
+        if let Err(fault) = self.click(point).await {
+            return Ok(Pressed::Unknown(fault));
+        }
+        match self.call::<Verdict>("verdict", &[]).await {
+            Ok(Verdict { landed: true }) => Ok(Pressed::Landed),
+            Ok(Verdict { landed: false }) => Ok(Pressed::Covered),
+            Err(fault) => Ok(Pressed::Unknown(fault)),
+        }
+    }
+
+    /// Where a point of the panel's frame is in the target that holds the frame.
+    async fn in_target(&self, (x, y): (f64, f64)) -> Result<(f64, f64), Fault> {
+        let (browser, place) = (&self.actor.browser, &self.actor.place);
+        let aimed = "() => globalThis.__farhelmHand.aimed()";
+        let Some(object) = browser.call_for_object(place, aimed, &[]).await? else {
+            return Err(Fault::Gone);
+        };
+        let params = json!({"objectId": object});
+        let quads = browser.call(Some(&place.session), "DOM.getContentQuads", params.clone()).await;
+        let within = browser
+            .call_function(
+                place,
+                "() => {
+            const box = globalThis.__farhelmHand.aimed()?.getClientRects()[0];
+            return box ? [box.left, box.top] : null;
+        }",
+                &[],
+            )
+            .await;
+        browser.release(place, &object).await?;
+        let (quads, within) = (quads?, within?);
+        let corner = |value: &Value| Some((value.get(0)?.as_f64()?, value.get(1)?.as_f64()?));
+        let (outer, inner) = (quads["quads"].get(0).and_then(corner), corner(&within));
+        let (Some(outer), Some(inner)) = (outer, inner) else { return Err(Fault::Gone) };
+        Ok((x + outer.0 - inner.0, y + outer.1 - inner.1))
+    }
+}
+
+/// Presses this button of this dialog.
+pub(super) async fn answer(hand: &Hand<'_>, dialog: &str, label: &str) -> Result<Done, Failure> {
+    let Some(rules) = &hand.actor.profile.prompt else { return Err(other_dialog()) };
+    let button = json!({"kind": "button", "dialog": dialog, "label": label});
+    for how in &rules.ladder {
+        let pressed = hand.press(&button, *how).await.map_err(|fault| lost(&fault))?;
+        landed(pressed, "button")?;
+        if rules.submit.is_some() {
+            submit(hand, dialog, *how).await?;
+        }
+        let gone = hand.until("dialogGone", json!({"dialog": dialog}), DIALOG_GONE_TIMEOUT).await;
+        match gone {
+            Ok(true) => return Ok(Done::Plainly),
+            // Still there, as if nothing had been pressed: the next way.
+            Ok(false) => {}
+            Err(fault) => return Err(unknown(format!("The answer was given, but then: {fault}"))),
+        }
+    }
+    Err(failed("The question stayed open after its button was pressed"))
+}
+
+/// The button that sends what was chosen, where the dialog has one.
+async fn submit(hand: &Hand<'_>, dialog: &str, how: Press) -> Result<(), Failure> {
+    let wanted = json!({"kind": "submit", "dialog": dialog});
+    let check = json!({"wanted": wanted});
+    // Where the choice alone was enough, there is nothing to submit.
+    let is_ready = hand.until("enabled", check, SUBMIT_TIMEOUT).await;
+    if !is_ready.map_err(|fault| unknown(format!("The choice was made, but then: {fault}")))? {
+        return Ok(());
+    }
+    match hand.press(&wanted, how).await {
+        Ok(Pressed::Absent | Pressed::Landed) => Ok(()),
+        Ok(pressed) => landed(pressed, "submit button"),
+        Err(fault) => Err(unknown(format!("The choice was made, but then: {fault}"))),
+    }
+}
+
+fn landed(pressed: Pressed, what: &str) -> Result<(), Failure> {
+    match pressed {
+        Pressed::Landed => Ok(()),
+        Pressed::Absent => Err(other_dialog()),
+        Pressed::Disabled => Err(failed(format!("The question's {what} cannot be pressed now"))),
+        Pressed::Covered => Err(failed(format!("Something lies over the question's {what}"))),
+        Pressed::Unknown(fault) => {
+            Err(unknown(format!("Nobody can tell whether the {what} was pressed: {fault}")))
+        }
+    }
+}
+
+/// Presses the stop button.
+pub(super) async fn stop(hand: &Hand<'_>) -> Result<Done, Failure> {
+    let Some(Control { ladder, .. }) = &hand.actor.profile.stop else {
+        return Err(Failure::new("control_not_supported", "No stop button is known of this panel"));
+    };
+    let wanted = json!({"kind": "control", "name": "stop"});
+    let idle = || Failure::new("agent_not_active", "The panel shows no stop button: nothing runs");
+    for how in ladder {
+        match hand.press(&wanted, *how).await.map_err(|fault| lost(&fault))? {
+            Pressed::Landed => {}
+            Pressed::Absent => return Err(idle()),
+            Pressed::Disabled => return Err(failed("The stop button cannot be pressed now")),
+            Pressed::Covered => return Err(failed("Something lies over the stop button")),
+            Pressed::Unknown(fault) => {
+                return Err(unknown(format!("Nobody can tell whether it was stopped: {fault}")));
+            }
+        }
+        let gone = hand.until("gone", json!({"wanted": wanted}), STOPPED_TIMEOUT).await;
+        if gone.map_err(|fault| unknown(format!("Stop was pressed, but then: {fault}")))? {
+            return Ok(Done::Plainly);
+        }
+    }
+    Err(failed("The run goes on although its stop button was pressed"))
+}
+
+/// Clicks what a step names, by mouse.
+pub(super) async fn click_first(
+    hand: &Hand<'_>,
+    wanted: &Value,
+    what: &str,
+) -> Result<(), Failure> {
+    match hand.press(wanted, Press::Mouse).await.map_err(|fault| lost(&fault))? {
+        Pressed::Landed => Ok(()),
+        Pressed::Absent => Err(missing(what)),
+        Pressed::Disabled => Err(failed(format!("The {what} cannot be pressed now"))),
+        Pressed::Covered => Err(failed(format!("Something lies over the {what}"))),
+        Pressed::Unknown(fault) => Err(lost(&fault)),
+    }
+}

@@ -1,0 +1,400 @@
+//! Typing a message and sending it.
+//!
+//! **Invariant:** up to the press of the send button everything can be taken back, and is, when
+//! something is not as it should be: the text away, the person's draft and focus where they were.
+//! After the press the outcome is what is seen, and `delivery_unknown` where nothing can be.
+//!
+//! Not here: pressing (`pressing`), keys (`input`).
+
+use std::time::{Duration, Instant};
+
+use agents::Image;
+use agents::panel::Done;
+use agents::panel::profile::{Editor, Press};
+use cdp::Fault;
+use domain::content::Failure;
+use serde_json::json;
+
+use super::fault::{lost, missing, not_injected, rejected, unknown};
+use super::hand::{Hand, State};
+use super::input::Chord;
+use super::pressing::Pressed;
+
+/// Somebody who typed within this time is still typing.
+const TYPING_MS: f64 = 3_000.0;
+/// How long the end of their typing is waited for.
+const TYPING_WAIT_MAX: Duration = Duration::from_secs(30);
+const TYPING_STEP: Duration = Duration::from_millis(500);
+/// A send button comes to life within this time after the text.
+const ENABLED_TIMEOUT: Duration = Duration::from_secs(3);
+/// The composer gives the text away within this time.
+const SENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// A pasted picture shows within this time.
+const IMAGE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A text with more lines or bytes is long.
+const SHORT_LINES_MAX: usize = 60;
+const SHORT_BYTES_MAX: usize = 8 << 10;
+/// How long a browser may take for a whole text.
+const INSERT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often an editor that is slow is asked again for its text.
+const READS_MAX: usize = 20;
+const READ_STEP: Duration = Duration::from_millis(100);
+
+/// Types and sends.
+pub(super) async fn send(hand: &Hand<'_>, text: &str, images: &[Image]) -> Result<Done, Failure> {
+    if !images.is_empty() && !hand.actor.profile.composer.takes_images {
+        let words = "This panel takes no pictures";
+        return Err(Failure::new("control_not_supported", words));
+    }
+    let state = ready(hand).await?;
+    let draft = state.text.clone().unwrap_or_default();
+    hand.call::<()>("remember", &[]).await.map_err(|fault| lost(&fault))?;
+    hand.call::<()>("begin", &[]).await.map_err(|fault| lost(&fault))?;
+    hand.emulate_focus(true).await;
+    let mut attempt =
+        Attempt { hand, state: &state, is_dirty: false, has_images: !images.is_empty() };
+    let outcome = attempt.run(text, images).await;
+    let may_touch =
+        !matches!(&outcome, Err(failure) if failure.code.as_str() == "delivery_unknown");
+    if may_touch {
+        attempt.put_back(&draft, outcome.is_ok()).await;
+    }
+    let _ = hand.call::<()>("restore", &[]).await;
+    let _ = hand.call::<()>("finish", &[]).await;
+    hand.emulate_focus(false).await;
+    outcome.map(|()| Done::Plainly)
+}
+
+/// Waits for the panel to be one that may be typed into.
+async fn ready(hand: &Hand<'_>) -> Result<State, Failure> {
+    let begun = Instant::now();
+    loop {
+        let state = hand.state().await.map_err(|fault| lost(&fault))?;
+        if let (false, Some(reason)) = (state.has_composer, &state.waiting) {
+            return Err(Failure::new("agent_not_active", reason.clone()));
+        }
+        if state.is_asking {
+            return Err(rejected("The panel asks a question: it has to be answered first"));
+        }
+        if !state.has_scope || !state.has_composer {
+            return Err(missing("field to type into"));
+        }
+        if state.has_chips {
+            let words = "Somebody is writing a message with attachments in the panel";
+            return Err(rejected(words));
+        }
+        let is_typing = state.typed_ms_ago.is_some_and(|ago| ago < TYPING_MS);
+        if !(is_typing && state.is_focused) {
+            return Ok(state);
+        }
+        if begun.elapsed() > TYPING_WAIT_MAX {
+            return Err(rejected("Somebody is typing in the panel"));
+        }
+        tokio::time::sleep(TYPING_STEP).await;
+    }
+}
+
+struct Attempt<'a, 'b> {
+    hand: &'a Hand<'b>,
+    state: &'a State,
+    /// Whether something of ours is in the composer.
+    is_dirty: bool,
+    has_images: bool,
+}
+
+/// A way of bringing a text into an editor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// At once, as an input method does. Browsers take some milliseconds for each line.
+    Insert,
+    /// Line by line, with Shift and Enter between.
+    Lines,
+    /// By an event that says that it was pasted.
+    Paste,
+    /// The same, with a paragraph for each line.
+    PasteParagraphs,
+    /// As the value of a text field.
+    Value,
+    /// As one piece of an editable element.
+    Piece,
+}
+
+/// The ways that were seen to be exact, best first; for long texts, those that are quick first.
+fn ways(editor: Editor, is_long: bool) -> &'static [Way] {
+    match (editor, is_long) {
+        (Editor::Textarea, false) => &[Way::Insert, Way::Value],
+        (Editor::Textarea, true) => &[Way::Value, Way::Insert],
+        (Editor::Lexical, false) => &[Way::Insert, Way::Paste, Way::Lines],
+        (Editor::Lexical | Editor::Monaco, true) => &[Way::Paste, Way::Insert],
+        (Editor::Monaco, false) => &[Way::Insert, Way::Paste],
+        (Editor::Prosemirror, false) => &[Way::Insert, Way::PasteParagraphs, Way::Lines],
+        (Editor::Prosemirror, true) => &[Way::PasteParagraphs, Way::Insert],
+        (Editor::Plaintext, false) => &[Way::Lines, Way::Piece, Way::Insert],
+        (Editor::Plaintext, true) => &[Way::Piece, Way::Insert],
+    }
+}
+
+impl Attempt<'_, '_> {
+    async fn run(&mut self, text: &str, images: &[Image]) -> Result<(), Failure> {
+        self.focus().await?;
+        self.clear().await?;
+        self.paste_images(images).await?;
+        self.write(text).await?;
+        self.give(text).await
+    }
+
+    async fn focus(&self) -> Result<(), Failure> {
+        let is_there: bool =
+            self.hand.call("focusComposer", &[]).await.map_err(|fault| lost(&fault))?;
+        if is_there {
+            return Ok(());
+        }
+        // Some editors take the focus only from the mouse.
+        let composer = json!({"kind": "composer"});
+        let pressed = self.hand.press(&composer, Press::Mouse).await;
+        pressed.map_err(|fault| lost(&fault))?;
+        let is_there: bool =
+            self.hand.call("focusComposer", &[]).await.map_err(|fault| lost(&fault))?;
+        if is_there {
+            Ok(())
+        } else {
+            Err(not_injected("The panel's field does not take the focus"))
+        }
+    }
+
+    /// Empties the composer with trusted keys: by script, some editors keep their text.
+    async fn clear(&self) -> Result<(), Failure> {
+        let failed = |fault: Fault| lost(&fault);
+        let Some(backspace) = Chord::parse("Backspace") else { return Ok(()) };
+        for round in 0..3 {
+            let state = self.hand.state().await.map_err(failed)?;
+            if state.text.as_deref() == Some("") {
+                return Ok(());
+            }
+            if round == 1 {
+                self.hand.call::<bool>("selectAll", &[]).await.map_err(failed)?;
+            }
+            self.hand.select_all(self.state.is_mac).await.map_err(failed)?;
+            self.hand.key(&backspace).await.map_err(failed)?;
+        }
+        let state = self.hand.state().await.map_err(failed)?;
+        if state.text.is_none_or(|text| text.trim().is_empty()) {
+            return Ok(());
+        }
+        Err(not_injected("The panel's field could not be emptied"))
+    }
+
+    async fn paste_images(&mut self, images: &[Image]) -> Result<(), Failure> {
+        for (number, image) in images.iter().enumerate() {
+            let failed = |fault: Fault| lost(&fault);
+            let signs: usize = self.hand.call("signs", &[]).await.map_err(failed)?;
+            self.is_dirty = true;
+            let args = [json!(image.media_type), json!(image.base64), json!(number + 1)];
+            self.hand.call::<bool>("pasteImage", &args).await.map_err(failed)?;
+            let shown = self.hand.until("grown", json!({"signs": signs}), IMAGE_TIMEOUT).await;
+            if !shown.map_err(failed)? {
+                return Err(not_injected("The panel did not take the picture"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the text into the composer, and makes sure that it is there as it is.
+    async fn write(&mut self, text: &str) -> Result<(), Failure> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let editor = self.hand.actor.profile.composer.editor;
+        let is_long = text.len() > SHORT_BYTES_MAX || text.lines().count() > SHORT_LINES_MAX;
+        // Emptying the field again would take the pictures away as well.
+        let tries = if self.has_images { 1 } else { usize::MAX };
+        let (mut near, mut found) = (None, String::new());
+        for way in ways(editor, is_long).iter().take(tries) {
+            found = self.try_way(text, *way).await?;
+            if is_exact(text, &found) {
+                return Ok(());
+            }
+            tracing::debug!(?way, wanted = text.len(), found = found.len(), "not as it was typed");
+            if is_near(text, &found) && near.is_none() {
+                near = Some(*way);
+            }
+        }
+        // Editors differ in how they show empty lines: where no way was seen to be exact, the
+        // first that kept every word and line is taken.
+        if let Some(way) = near.filter(|_| !self.has_images) {
+            found = self.try_way(text, way).await?;
+            if is_near(text, &found) {
+                return Ok(());
+            }
+        }
+        Err(not_injected(format!(
+            "The panel's field does not hold the text as it was typed ({} bytes, of {})",
+            found.len(),
+            text.len()
+        )))
+    }
+
+    async fn try_way(&mut self, text: &str, way: Way) -> Result<String, Failure> {
+        if self.is_dirty && !self.has_images {
+            self.clear().await?;
+        }
+        self.is_dirty = true;
+        self.bring(text, way).await.map_err(|fault| lost(&fault))?;
+        self.read_back(text).await.map_err(|fault| lost(&fault))
+    }
+
+    async fn bring(&self, text: &str, way: Way) -> Result<(), Fault> {
+        let by_script = async |name: &str, args: &[serde_json::Value]| {
+            self.hand.call::<bool>(name, args).await.map(drop)
+        };
+        match way {
+            Way::Insert => self.hand.insert_within(INSERT_TIMEOUT, text).await,
+            Way::Paste => by_script("paste", &[json!(text), json!(false)]).await,
+            Way::PasteParagraphs => by_script("paste", &[json!(text), json!(true)]).await,
+            Way::Value => by_script("setValue", &[json!(text)]).await,
+            Way::Piece => by_script("insertHtml", &[json!(text)]).await,
+            Way::Lines => {
+                let Some(line_break) = Chord::parse("Shift+Enter") else { return Ok(()) };
+                for (number, line) in text.split('\n').enumerate() {
+                    if number > 0 {
+                        self.hand.key(&line_break).await?;
+                    }
+                    if !line.is_empty() {
+                        self.hand.insert(line).await?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What the composer holds; asked again while an editor is still at it.
+    async fn read_back(&self, text: &str) -> Result<String, Fault> {
+        let shows_some = self.hand.actor.profile.composer.editor == Editor::Monaco;
+        let mut found = String::new();
+        for _ in 0..READS_MAX {
+            if shows_some {
+                self.hand.select_all(self.state.is_mac).await?;
+            }
+            found = self.hand.call::<Option<String>>("whole", &[]).await?.unwrap_or_default();
+            if is_exact(text, &found) {
+                break;
+            }
+            tokio::time::sleep(READ_STEP).await;
+        }
+        if let Some(end) = Chord::parse("ArrowRight").filter(|_| shows_some) {
+            self.hand.key(&end).await?;
+        }
+        Ok(found)
+    }
+
+    /// Presses, and sees what comes of it.
+    async fn give(&self, text: &str) -> Result<(), Failure> {
+        let rules = &self.hand.actor.profile.send;
+        let before = self.hand.state().await.map_err(|fault| lost(&fault))?;
+        let whole = before.text.clone().unwrap_or_default();
+        let check = json!({"rows": before.user_rows, "words": text});
+        let button = json!({"kind": "control", "name": "send"});
+        let mut why = missing("send button");
+        for how in &rules.ladder {
+            if *how != Press::Enter {
+                let is_ready =
+                    self.hand.until("enabled", json!({"wanted": button}), ENABLED_TIMEOUT).await;
+                if !is_ready.map_err(|fault| lost(&fault))? {
+                    continue;
+                }
+            }
+            match self.hand.press(&button, *how).await.map_err(|fault| lost(&fault))? {
+                Pressed::Landed => {}
+                Pressed::Absent | Pressed::Disabled => continue,
+                Pressed::Covered => {
+                    why = not_injected("Something lies over the panel's send button");
+                    continue;
+                }
+                Pressed::Unknown(fault) => {
+                    return Err(unknown(format!("The panel was lost while sending: {fault}")));
+                }
+            }
+            match self.hand.until("sent", check.clone(), SENT_TIMEOUT).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(fault) => {
+                    return Err(unknown(format!("The panel was lost after sending: {fault}")));
+                }
+            }
+            // Another way may be tried only when this one certainly did nothing.
+            let after = self.hand.state().await;
+            let after = after.map_err(|fault| unknown(format!("The panel was lost: {fault}")))?;
+            let is_untouched = after.text.as_deref() == Some(whole.as_str())
+                && after.user_rows == before.user_rows
+                && !after.is_busy
+                && !after.is_asking;
+            if !is_untouched {
+                return Err(unknown(
+                    "The send button was pressed, but the panel did not take the text away: look \
+                     into the panel",
+                ));
+            }
+            why = not_injected("The panel's send button was pressed and did nothing");
+        }
+        Err(why)
+    }
+
+    /// The composer as the person left it.
+    async fn put_back(&mut self, draft: &str, is_sent: bool) {
+        let (needs_clear, needs_draft) = (self.is_dirty && !is_sent, !draft.trim().is_empty());
+        if !needs_clear && !needs_draft {
+            return;
+        }
+        let restored = async {
+            self.focus().await?;
+            if needs_clear {
+                self.clear().await?;
+            }
+            if needs_draft {
+                let there = self.hand.state().await.map_err(|fault| lost(&fault))?;
+                if there.text.as_deref().is_none_or(|text| text.trim().is_empty()) {
+                    self.write(draft).await?;
+                }
+            }
+            Ok::<(), Failure>(())
+        };
+        if let Err(failure) = restored.await {
+            tracing::warn!(reason = failure.message, "the panel's draft could not be put back");
+        }
+    }
+}
+
+/// Whether a composer holds a text exactly, as far as a composer can show it.
+fn is_exact(wanted: &str, found: &str) -> bool {
+    let wanted = wanted.replace("\r\n", "\n").replace('\u{a0}', " ");
+    let shown = |c: &char| !matches!(c, '\u{200b}' | '\u{feff}');
+    wanted.chars().filter(shown).eq(found.chars())
+}
+
+/// Whether it does but for empty lines.
+fn is_near(wanted: &str, found: &str) -> bool {
+    let squeezed = |text: &str| {
+        let lines = text.lines().filter(|line| !line.is_empty());
+        lines.collect::<Vec<&str>>().join("\n")
+    };
+    is_exact(&squeezed(wanted), &squeezed(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_compared_by_their_lines_and_nothing_else_may_differ() {
+        assert!(is_exact("a\n\nb 🎉", "a\n\nb 🎉"));
+        assert!(is_exact("a\r\nb\u{a0}c", "a\nb c"));
+        assert!(!is_exact("a\n\nb", "a\nb"));
+        assert!(is_near("a\n\nb", "a\nb"));
+        for (wanted, found) in
+            [("a\nb", "ab"), ("a b", "ab"), ("a", "my draft a"), ("  a", "a"), ("a", "")]
+        {
+            assert!(!is_near(wanted, found), "{wanted:?} {found:?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A profile's steps: click, key, type, wait.
+//!
+//! Not here: when a profile's steps are taken (`panels`).
+
+use std::time::Duration;
+
+use agents::panel::profile::Step;
+use domain::content::Failure;
+use serde_json::json;
+
+use super::fault::{failed, lost, missing};
+use super::hand::Hand;
+use super::input::Chord;
+use super::pressing::click_first;
+
+/// How long a step waits for what it clicks or waits for.
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Takes the steps one after the other; the first that fails ends it.
+pub(super) async fn take(hand: &Hand<'_>, steps: &[Step]) -> Result<(), Failure> {
+    hand.emulate_focus(true).await;
+    let outcome = take_all(hand, steps).await;
+    hand.emulate_focus(false).await;
+    outcome
+}
+
+async fn take_all(hand: &Hand<'_>, steps: &[Step]) -> Result<(), Failure> {
+    for step in steps {
+        match step {
+            Step::Click(any) => {
+                let wanted = json!({"kind": "any", "any": any});
+                wait(hand, any).await?;
+                click_first(hand, &wanted, &format!("{:?}", any.first())).await?;
+            }
+            Step::Key(name) => {
+                let chord = Chord::parse(name);
+                let chord = chord.ok_or_else(|| failed(format!("{name:?} is no key")))?;
+                hand.key(&chord).await.map_err(|fault| lost(&fault))?;
+            }
+            Step::Type(text) => hand.insert(text).await.map_err(|fault| lost(&fault))?,
+            Step::Wait(any) => wait(hand, any).await?,
+        }
+    }
+    Ok(())
+}
+
+async fn wait(hand: &Hand<'_>, any: &[String]) -> Result<(), Failure> {
+    let check = json!({"wanted": {"kind": "any", "any": any}});
+    let came = hand.until("there", check, STEP_TIMEOUT).await.map_err(|fault| lost(&fault))?;
+    if came { Ok(()) } else { Err(missing(&format!("{:?}", any.first().map_or("", |s| s)))) }
+}
