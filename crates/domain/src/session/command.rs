@@ -36,6 +36,8 @@ pub enum Wish {
         /// What the ledger knows of this id, when the session's memory does not reach back.
         earlier: Option<Told>,
     },
+    /// Say something to an agent that rests; while it works, this is refused.
+    SendAtRest(Send),
     /// Answer a prompt.
     Answer {
         /// The client's id for this request, if it gave one.

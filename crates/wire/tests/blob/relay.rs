@@ -112,6 +112,12 @@ impl Relay {
         self.heard(name);
     }
 
+    /// A client goes to a session, and has heard everything of it.
+    pub(crate) fn asked_to_switch(&mut self, name: &str, session: &str) {
+        self.ask(name, "switch", "sessions.switch", &json!({ "sessionId": session }));
+        self.heard(name);
+    }
+
     pub(crate) fn connect(&mut self, name: &str) {
         self.open(name, "");
         self.text(name, CONNECT);

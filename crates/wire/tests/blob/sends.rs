@@ -210,6 +210,65 @@ fn an_agent_that_cannot_be_stopped_is_told_to_who_asked() {
     assert_eq!(relay.heard("b"), [] as [Value; 0]);
 }
 
+// spec: blob/cancel.5
+#[test]
+fn a_run_is_cancelled_also_from_another_session_by_who_sent_it() {
+    let mut relay = Relay::watched();
+    let running = relay.sends("a", "r", "one");
+    relay.obey(Some("run_1"));
+    let waiting = relay.sends("a", "s", "two");
+    relay.make("sess_2");
+    relay.asked_to_switch("a", "sess_2");
+    relay.join("b");
+    // Only its sender is known to mean it.
+    relay.make("sess_3");
+    relay.asked_to_switch("b", "sess_3");
+    let denied = relay.asked("b", "agent.cancel", &json!({ "runId": waiting }));
+    assert_eq!(denied["error"], format!("Request {waiting} not found"));
+    relay.join("b");
+    for run in [&waiting, &running] {
+        let answer = relay.asked("a", "agent.cancel", &json!({ "runId": run }));
+        assert_eq!(answer["payload"]["message"], "Cancellation requested", "{run}");
+    }
+    relay.here = SESSION.into();
+    assert_eq!(relay.room().session.owed().len(), 1, "the interrupt");
+    relay.ends("run_1", Outcome::Interrupted);
+    let heard = relay.heard("b");
+    let cancelled: Vec<_> = heard
+        .iter()
+        .filter(|it| it["event"] == "cancelled")
+        .map(|it| &it["payload"]["runId"])
+        .collect();
+    assert_eq!(cancelled, [&json!(waiting), &json!(running)]);
+    // It is over: nothing of it is told in the other session, and it is not found again.
+    let again = relay.asked("a", "agent.cancel", &json!({ "runId": running }));
+    assert_eq!(again["error"], format!("Request {running} not found"));
+}
+
+// spec: blob/cancel.5
+#[test]
+fn a_send_that_left_the_line_meanwhile_is_stopped_as_a_run_or_not_at_all() {
+    let mut relay = Relay::watched();
+    relay.sends("a", "r", "one");
+    relay.obey(Some("run_1"));
+    let waiting = relay.sends("a", "s", "two");
+    relay.make("sess_2");
+    relay.asked_to_switch("a", "sess_2");
+    relay.here = SESSION.into();
+    relay.is_slow = true;
+    relay.ask("a", "q", "agent.cancel", &json!({ "runId": waiting }));
+    relay.ends("run_1", Outcome::Completed);
+    relay.step();
+    relay.step();
+    relay.catch_up();
+    let heard = relay.heard("a");
+    let words = format!("Request {waiting} is on its way to the agent; try again");
+    assert_eq!((kinds(&heard), heard[0]["error"].as_str()), (vec!["res!".into()], Some(&*words)));
+    relay.obey(Some("run_2"));
+    assert_eq!(relay.asked("a", "agent.cancel", &json!({ "runId": waiting }))["ok"], true);
+    assert_eq!(relay.room().session.owed().len(), 1, "the interrupt");
+}
+
 // spec: blob/cancel.2
 #[test]
 fn a_run_that_ends_by_itself_is_cancelled_in_other_words() {

@@ -130,6 +130,32 @@ fn who_joins_during_a_run_hears_it_from_there_with_the_same_names() {
     assert_eq!(a[0]["payload"]["toolName"], "Read");
 }
 
+// spec: blob/isolation.4
+#[test]
+fn who_joins_while_a_tool_works_hears_so() {
+    let status = |relay: &mut Relay, name: &str| {
+        relay.connect(name);
+        relay.ask(name, "s", "sessions.switch", &json!({ "sessionId": SESSION }));
+        let heard = relay.heard(name);
+        assert_eq!(kinds(&heard)[..2], ["res", "session_changed"]);
+        kinds(&heard)[2..].join(" ")
+    };
+    let mut relay = running();
+    assert_eq!(status(&mut relay, "b"), "status/thinking");
+    relay.calls("t1", "bash", "{}");
+    relay.calls("t2", "read", "{}");
+    assert_eq!(status(&mut relay, "c"), "status/executing_tool");
+    relay.returns("t1", ToolStatus::Completed, "x");
+    assert_eq!(status(&mut relay, "d"), "status/executing_tool");
+    relay.returns("t2", ToolStatus::Failed, "x");
+    assert_eq!(status(&mut relay, "e"), "status/thinking");
+    // What an earlier run left open is not at work.
+    relay.calls("t3", "bash", "{}");
+    relay.ends("run_1", Outcome::Interrupted);
+    relay.starts("run_2");
+    assert_eq!(status(&mut relay, "f"), "status/thinking");
+}
+
 // spec: blob/events.7
 #[test]
 fn what_nobody_said_is_a_message_of_the_system() {

@@ -1,6 +1,7 @@
 //! Permission requests across clients, viewers and reconnects.
 
-use domain::content::Failure;
+use domain::Content;
+use domain::content::{Failure, ToolDetail, ToolStatus, ToolUpdate};
 use domain::session::{Event, Recorded, Report, prompts};
 use serde_json::json;
 
@@ -87,6 +88,51 @@ fn a_question_whose_answer_could_not_be_given_is_asked_again() {
     );
     relay.json("a", &answer("deny"));
     assert_eq!(relay.session.glance().card.prompts.len(), 0);
+}
+
+// spec: control/permissions.13
+#[test]
+fn the_result_of_a_call_that_was_denied_is_what_the_person_said() {
+    let denied = |relay: &mut Relay, message: &str, output: Option<&str>| {
+        relay.asks("p1");
+        relay.json(
+            "a",
+            &json!({ "type": "control_response", "response": { "subtype": "success",
+                "request_id": "p1", "response": { "behavior": "deny", "message": message } } }),
+        );
+        relay.open("late", &query());
+        for name in ["a", "b", "late"] {
+            relay.heard(name);
+        }
+        let output = output.map(str::to_owned);
+        relay.report(Report::ToolUpdate(ToolUpdate {
+            id: "t1".into(),
+            status: ToolStatus::Cancelled,
+            detail: Content::Open(ToolDetail { output, ..ToolDetail::default() }),
+        }));
+        ["a", "b", "late"].map(|name| {
+            let heard = relay.heard(name);
+            let block = &heard[0]["message"]["content"][0];
+            assert_eq!((&block["tool_use_id"], &block["is_error"]), (&json!("t1"), &json!(true)));
+            block["content"].as_str().unwrap().to_owned()
+        })
+    };
+    let plain = "The call was cancelled or denied";
+    for (message, output, told) in [
+        ("not on a Friday", None, ["not on a Friday", "not on a Friday", plain]),
+        ("not on a Friday", Some("the agent's words"), ["the agent's words"; 3]),
+        ("", None, [plain; 3]),
+    ] {
+        let mut relay = Relay::watched();
+        relay.open("b", &query());
+        relay.starts("run_1");
+        assert_eq!(denied(&mut relay, message, output), told, "{message} {output:?}");
+        // Who comes back hears the same of it.
+        relay.open("again", &format!("session={}&from_sequence_num=0", SESSION));
+        let heard = relay.heard("again");
+        let result = heard.iter().find(|it| it["message"]["content"][0]["type"] == "tool_result");
+        assert_eq!(result.unwrap()["message"]["content"][0]["content"], told[0]);
+    }
 }
 
 #[test]

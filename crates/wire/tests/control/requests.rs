@@ -53,6 +53,34 @@ fn ordered(relay: &Relay) -> Vec<Control> {
     .collect()
 }
 
+// spec: control/requests.11
+#[test]
+fn an_id_that_is_a_number_is_said_back_as_it_came() {
+    let mut relay = configured();
+    let named = |id: Value, request: Value| json!({ "type": "control_request", "request_id": id, "request": request });
+    for id in [json!(7), json!(-1), json!(1.5)] {
+        relay.json("a", &named(id.clone(), json!({ "subtype": "list_models" })));
+        let heard = relay.heard("a");
+        assert_eq!(heard[0]["response"]["subtype"], "success");
+        assert_eq!(heard[0]["response"]["request_id"], id);
+    }
+    relay.json("a", &named(json!(8), json!({ "subtype": "set_model", "model": "demo-large" })));
+    relay.obey(None);
+    assert_eq!(relay.heard("a")[0]["response"]["request_id"], 8);
+    // An interrupt with a number is not the bare one: it is answered.
+    relay.starts("run_1");
+    relay.heard("a");
+    relay.json("a", &named(json!(9), json!({ "subtype": "interrupt" })));
+    relay.obey(None);
+    assert_eq!(relay.heard("a")[0]["response"]["request_id"], 9);
+    for id in [json!([1]), json!(true), json!({})] {
+        relay.json("a", &named(id.clone(), json!({ "subtype": "interrupt" })));
+        let heard = relay.heard("a");
+        assert_eq!(heard[0]["response"]["subtype"], "error");
+        assert_eq!(heard[0]["response"]["request_id"], id);
+    }
+}
+
 // spec: control/requests.1, control/requests.3
 #[test]
 fn initialize_tells_models_and_what_is_not_done() {

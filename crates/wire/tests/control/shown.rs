@@ -274,3 +274,19 @@ fn what_is_told_again_has_the_uuid_that_it_had() {
     assert_eq!(live.len(), 4);
     assert_eq!(live, again);
 }
+
+// spec: control/results.3
+#[test]
+fn who_joins_during_a_run_hears_how_long_it_took_from_its_beginning() {
+    let mut relay = Relay::watched();
+    relay.starts("run_1");
+    relay.now = relay.now.plus_ms(4_000);
+    relay.open("b", &format!("session={SESSION}"));
+    relay.now = relay.now.plus_ms(1_500);
+    relay.ends("run_1", Outcome::Completed);
+    for name in ["a", "b"] {
+        let heard = relay.heard(name);
+        let result = heard.iter().find(|it| it["type"] == "result").unwrap();
+        assert_eq!(result["duration_ms"], 5_500, "{name}");
+    }
+}

@@ -1,6 +1,6 @@
 //! Commands about the session as it is.
 
-use domain::content::Failure;
+use domain::content::{Failure, Part, ToolStatus};
 use domain::session::transcript::ContextUse;
 use domain::session::{Order, Report};
 use serde_json::{Value, json};
@@ -25,6 +25,48 @@ fn the_state_tells_model_level_and_whether_the_agent_works() {
     relay.starts("run_1");
     let state = relay.ask("a", json!({ "type": "get_state" }));
     assert_eq!(state["data"]["isStreaming"], true);
+}
+
+// spec: pi/queries.4
+#[test]
+fn the_count_of_messages_has_the_results_of_tools() {
+    let mut relay = configured();
+    relay.starts("run_1");
+    relay.calls("t1", "{}");
+    relay.says("m1", vec![Part::ToolCall("t1".into())]);
+    relay.tool("t1", ToolStatus::Running, Some("x"));
+    relay.tool("t1", ToolStatus::Completed, Some("xy"));
+    relay.says("m2", vec![Part::Text("done".into())]);
+    relay.open("b", "session=sess_1");
+    for name in ["a", "b"] {
+        let state = relay.ask(name, json!({ "type": "get_state" }));
+        assert_eq!(state["data"]["messageCount"], 3, "{name}");
+        let list = relay.ask(name, json!({ "type": "list_sessions" }));
+        assert_eq!(list["data"]["sessions"][0]["messageCount"], 3, "{name}");
+    }
+    let read = relay.ask("a", json!({ "type": "get_messages" }));
+    assert_eq!(read["data"]["messages"].as_array().unwrap().len(), 3);
+}
+
+// spec: pi/settings.4
+#[test]
+fn a_model_of_another_provider_is_not_found() {
+    let mut relay = configured();
+    for (provider, id) in [("other", "two"), ("other", "three"), ("", "fake/two"), ("fake", "")] {
+        let command = json!({ "type": "set_model", "provider": provider, "modelId": id });
+        let error = relay.ask("a", command)["error"].clone();
+        assert_eq!(error, format!("Model not found: {provider}/{id}"));
+    }
+    assert!(relay.place().session.owed().is_empty());
+    // As get_available_models named it.
+    for command in [
+        json!({ "type": "set_model", "provider": "farhelm", "modelId": "three" }),
+        json!({ "type": "set_model", "modelId": "two" }),
+    ] {
+        relay.json("a", &command);
+        relay.obey(None);
+        assert_eq!(relay.heard("a")[0]["data"]["id"], command["modelId"]);
+    }
 }
 
 // spec: pi/queries.2

@@ -56,6 +56,8 @@ pub(crate) struct Client {
     pub(crate) bytes: Vec<Bytes>,
     pub(crate) closed: Option<u16>,
     following: Option<SessionId>,
+    /// Events that it is not shown yet, if it is slow.
+    pub(crate) missed: Option<Vec<Recorded>>,
 }
 
 /// One session and its ledger.
@@ -139,6 +141,7 @@ impl Relay {
             bytes: vec![],
             closed: None,
             following: None,
+            missed: None,
         };
         self.clients.insert(name.to_owned(), client);
         let acts = self.client(name).machine.on_open(START);
@@ -363,6 +366,10 @@ impl Relay {
             for name in self.clients.keys().cloned().collect::<Vec<_>>() {
                 let client = self.client(&name);
                 if client.following.as_ref() == Some(session) && client.closed.is_none() {
+                    if let Some(missed) = &mut client.missed {
+                        missed.push(event.clone());
+                        continue;
+                    }
                     let mut acts = vec![];
                     client.machine.on_event(event, &encoded, &mut acts);
                     self.carry_out(&name, acts);
@@ -370,6 +377,20 @@ impl Relay {
             }
         }
         Ok(recorded)
+    }
+
+    /// From here on a client is not shown what happens.
+    pub(crate) fn falls_behind(&mut self, name: &str) {
+        self.client(name).missed = Some(vec![]);
+    }
+
+    /// A client that fell behind is shown everything.
+    pub(crate) fn comes_after(&mut self, name: &str) {
+        for event in self.client(name).missed.take().unwrap() {
+            let mut acts = vec![];
+            self.client(name).machine.on_event(&event, &Encoded::default(), &mut acts);
+            self.carry_out(name, acts);
+        }
     }
 
     pub(crate) fn answer(&mut self, name: &str, ticket: u64, answer: Answer) {

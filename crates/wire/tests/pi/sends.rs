@@ -40,6 +40,28 @@ fn a_second_prompt_before_the_first_is_answered_is_refused_as_well() {
     assert_eq!(relay.place().session.glance().waiting.len(), 0);
 }
 
+// spec: pi/prompts.8
+#[test]
+fn of_two_clients_that_prompt_at_the_same_moment_one_is_refused() {
+    let mut relay = Relay::watched();
+    relay.open("b", "session=sess_1");
+    relay.falls_behind("b");
+    assert_eq!(relay.ask("a", prompt("one"))["success"], true);
+    let refused = relay.ask("b", prompt("two"));
+    assert_eq!(refused["success"], false);
+    assert!(refused["error"].as_str().unwrap().starts_with("Agent is already processing."));
+    // Who said what to do meanwhile is not refused.
+    let said = json!({ "type": "prompt", "message": "three", "streamingBehavior": "followUp" });
+    assert_eq!(relay.ask("b", said)["success"], true);
+    relay.comes_after("b");
+    assert_eq!(relay.place().session.glance().waiting.len(), 1);
+    relay.obey(Some("run_1"));
+    relay.ends("run_1", domain::session::runs::Outcome::Completed);
+    relay.obey(Some("run_2"));
+    relay.ends("run_2", domain::session::runs::Outcome::Completed);
+    assert_eq!(relay.ask("b", prompt("four"))["success"], true);
+}
+
 // spec: pi/prompts.2
 #[test]
 fn a_prompt_after_one_that_was_refused_is_taken() {

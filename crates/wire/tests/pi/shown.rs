@@ -186,6 +186,106 @@ fn a_message_that_nobody_finished_ends_with_its_run() {
     );
 }
 
+// spec: pi/runs.4
+#[test]
+fn a_message_that_a_run_was_stopped_with_ends_aborted_and_no_empty_one_follows() {
+    for is_streamed in [true, false] {
+        let mut relay = running();
+        if is_streamed {
+            relay.streams("m1", 0, Voice::Text, 0, "half a");
+        }
+        assert_eq!(relay.ask("a", json!({ "type": "abort" }))["success"], true);
+        relay.heard("a");
+        relay.says("m1", vec![Part::Text("half a".into())]);
+        relay.obey(None);
+        relay.ends("run_1", Outcome::Interrupted);
+        let heard = relay.heard("a");
+        let all = [
+            "message_start/assistant",
+            "start",
+            "text_start",
+            "text_delta",
+            "text_end",
+            "error",
+            "message_end/assistant",
+            "turn_end/assistant",
+            "agent_end",
+        ];
+        let expected = if is_streamed { &all[4..] } else { &all[..] };
+        assert_eq!(kinds(&heard), expected);
+        let end = heard.iter().find(|it| it["type"] == "message_end").unwrap();
+        let message = &end["message"];
+        assert_eq!(message["content"], json!([{ "type": "text", "text": "half a" }]));
+        assert_eq!(
+            (&message["stopReason"], &message["errorMessage"]),
+            (&json!("aborted"), &json!("The run was interrupted"))
+        );
+        assert_eq!(heard.last().unwrap()["messages"].as_array().unwrap().len(), 1);
+        let read = relay.ask("a", json!({ "type": "get_messages" }));
+        let read = read["data"]["messages"].as_array().unwrap();
+        assert_eq!(read.len(), 1, "{read:#?}");
+        assert_eq!(read[0]["stopReason"], "aborted");
+        let stats = relay.ask("a", json!({ "type": "get_session_stats" }));
+        assert_eq!(stats["data"]["assistantMessages"], 1);
+    }
+}
+
+// spec: pi/runs.4
+#[test]
+fn a_message_after_which_the_run_went_on_all_the_same_ends_as_ever() {
+    let mut relay = running();
+    relay.ask("a", json!({ "type": "abort" }));
+    relay.says("m1", vec![Part::Text("one".into())]);
+    relay.heard("a");
+    relay.streams("m2", 0, Voice::Text, 0, "two");
+    let heard = relay.heard("a");
+    let begins = ["done", "message_end/assistant", "turn_end/assistant", "turn_start"];
+    assert_eq!(kinds(&heard)[..4], begins);
+    assert_eq!(heard[1]["message"]["stopReason"], "stop");
+    let read = relay.ask("a", json!({ "type": "get_messages" }));
+    assert_eq!(read["data"]["messages"][0]["stopReason"], "stop");
+    relay.says("m2", vec![Part::Text("two".into())]);
+    // It cannot be stopped.
+    let owed = relay.place().session.owed();
+    let [domain::session::Order::Control { request, .. }] = owed.as_slice() else {
+        panic!("{owed:?}")
+    };
+    let failure = Some(domain::content::Failure::new("x", "not now"));
+    relay.report(Report::ControlResult { request: request.clone(), failure });
+    let heard = relay.heard("a");
+    assert_eq!(kinds(&heard)[1..], ["done", "message_end/assistant"]);
+}
+
+// spec: pi/messages.7
+#[test]
+fn what_a_run_took_stands_in_its_last_message_once_it_is_known() {
+    let mut relay = running();
+    relay.says("m1", vec![Part::Text("one".into())]);
+    relay.says("m2", vec![Part::Text("two".into())]);
+    relay.calls("t1", "{}");
+    relay.tool("t1", ToolStatus::Completed, Some("x"));
+    relay.says("m3", vec![Part::Text("three".into())]);
+    let heard = relay.heard("a");
+    let ends: Vec<_> = heard.iter().filter(|it| it["message"]["usage"].is_object()).collect();
+    assert!(ends.iter().all(|it| it["message"]["usage"]["totalTokens"] == 0));
+    relay.ends("run_1", Outcome::Completed);
+    let heard = relay.heard("a");
+    let took = json!({
+        "input": 200, "output": 80, "cacheRead": 700, "cacheWrite": 0, "totalTokens": 980,
+        "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0.0125 },
+    });
+    assert_eq!(kinds(&heard), ["turn_end/assistant", "agent_end"]);
+    assert_eq!(heard[0]["message"]["usage"], took);
+    let read = relay.ask("a", json!({ "type": "get_messages" }));
+    for told in [&heard[1]["messages"], &read["data"]["messages"]] {
+        let told = told.as_array().unwrap();
+        let totals: Vec<_> = told.iter().map(|it| it["usage"]["totalTokens"].as_u64()).collect();
+        assert_eq!(totals, [Some(0), Some(0), Some(0), None, Some(980)]);
+        assert_eq!(told[4]["usage"], took);
+    }
+    assert_eq!(relay.ask("a", json!({ "type": "get_session_stats" }))["data"]["cost"], 0.0125);
+}
+
 // spec: pi/tools.4
 #[test]
 fn a_message_of_nothing_but_calls_that_were_told_is_not_told_again() {

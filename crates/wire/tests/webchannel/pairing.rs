@@ -42,6 +42,36 @@ fn a_key_that_is_none_is_refused_and_costs_no_code() {
     assert_eq!(kinds(&relay.heard("a")), ["pairing_result"]);
 }
 
+// spec: webchannel/pairing.6
+#[test]
+fn the_credentials_are_also_said_under_the_new_key() {
+    let mut relay = Relay::new();
+    relay.open("a", "");
+    let secret = Secret::from([1; 32]);
+    relay.json("a", &request(CODE, &seal::encode(&secret.public())));
+    let payload = relay.heard("a").remove(0)["payload"].take();
+    let e2e = &payload["e2e"];
+    let text = |name: &str| e2e[name].as_str().unwrap().to_owned();
+    let theirs = seal::decode_exactly(&text("agent_pub")).unwrap();
+    let key = seal::Key::agree(&secret, &theirs).unwrap();
+    let nonce = seal::decode_exactly(&text("nonce")).unwrap();
+    let opened = key.open(nonce, &seal::decode(&text("ciphertext")).unwrap()).unwrap();
+    let opened: serde_json::Value = serde_json::from_slice(&opened).unwrap();
+    for name in ["client_id", "access_token", "token_type", "expires_in", "e2e_required"] {
+        assert!(!opened[name].is_null(), "{name}");
+        assert_eq!(opened[name], payload[name], "{name}");
+    }
+    // Thrown back, it is no message.
+    let token = payload["access_token"].clone();
+    let thrown = json!({ "nonce": e2e["nonce"], "ciphertext": e2e["ciphertext"] });
+    relay.json(
+        "a",
+        &json!({ "v": 1, "type": "user_message", "session_id": "default",
+            "payload": { "access_token": token, "e2e": thrown } }),
+    );
+    assert_eq!(relay.errors("a"), ["invalid_payload"]);
+}
+
 // spec: webchannel/pairing.5
 #[test]
 fn every_pairing_has_a_key_of_its_own() {
