@@ -64,7 +64,16 @@ impl Shell for Blob {
                 };
                 (ticket, Answer::Launched(launched))
             }
-            other => panic!("this dialect never asks for {other:?}"),
+            other @ (Act::Send(_)
+            | Act::Close { .. }
+            | Act::Follow { .. }
+            | Act::Wish { .. }
+            | Act::Store { .. }
+            | Act::Load { .. }
+            | Act::Pair { .. }
+            | Act::Recognise { .. }
+            | Act::Spend { .. }
+            | Act::Identify { .. }) => panic!("this dialect never asks for {other:?}"),
         })
     }
 

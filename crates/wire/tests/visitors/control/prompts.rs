@@ -128,7 +128,7 @@ fn the_result_of_a_call_that_was_denied_is_what_the_person_said() {
         relay.starts("run_1");
         assert_eq!(denied(&mut relay, message, output), told, "{message} {output:?}");
         // Who comes back hears the same of it.
-        relay.open("again", &format!("session={}&from_sequence_num=0", SESSION));
+        relay.open("again", &format!("session={SESSION}&from_sequence_num=0"));
         let heard = relay.heard("again");
         let result = heard.iter().find(|it| it["message"]["content"][0]["type"] == "tool_result");
         assert_eq!(result.unwrap()["message"]["content"][0]["content"], told[0]);

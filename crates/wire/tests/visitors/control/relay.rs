@@ -43,7 +43,19 @@ impl Shell for Control {
             Act::Store { name, media_type, bytes, ticket } => {
                 (ticket, stage.store(name, media_type, bytes))
             }
-            other => panic!("this dialect never asks for {other:?}"),
+            other @ (Act::Send(_)
+            | Act::Close { .. }
+            | Act::Follow { .. }
+            | Act::Wish { .. }
+            | Act::List { .. }
+            | Act::Glance { .. }
+            | Act::Figures { .. }
+            | Act::Launch { .. }
+            | Act::Load { .. }
+            | Act::Pair { .. }
+            | Act::Recognise { .. }
+            | Act::Spend { .. }
+            | Act::Identify { .. }) => panic!("this dialect never asks for {other:?}"),
         })
     }
 }

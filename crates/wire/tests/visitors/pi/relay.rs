@@ -63,7 +63,16 @@ impl Shell for Pi {
                 let bytes = stage.stored[number.parse::<usize>().unwrap() - 1].clone();
                 (ticket, Answer::Loaded(Ok(bytes)))
             }
-            other => panic!("this dialect never asks for {other:?}"),
+            other @ (Act::Send(_)
+            | Act::Close { .. }
+            | Act::Follow { .. }
+            | Act::Wish { .. }
+            | Act::Glance { .. }
+            | Act::Figures { .. }
+            | Act::Pair { .. }
+            | Act::Recognise { .. }
+            | Act::Spend { .. }
+            | Act::Identify { .. }) => panic!("this dialect never asks for {other:?}"),
         })
     }
 }

@@ -113,7 +113,17 @@ impl Shell for Webchannel {
                 let is_new = stage.shell.spent.insert((credential.to_string(), nonce));
                 (ticket, Answer::Spent(is_new))
             }
-            other => panic!("this dialect never asks for {other:?}"),
+            other @ (Act::Send(_)
+            | Act::Close { .. }
+            | Act::Follow { .. }
+            | Act::Wish { .. }
+            | Act::Glance { .. }
+            | Act::Figures { .. }
+            | Act::Launch { .. }
+            | Act::Read { .. }
+            | Act::Store { .. }
+            | Act::Load { .. }
+            | Act::Identify { .. }) => panic!("this dialect never asks for {other:?}"),
         })
     }
 
