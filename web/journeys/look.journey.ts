@@ -1,7 +1,21 @@
 // What it looks like, kept as pictures: light and dark, phone and desk.
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Machine, now } from "./machine";
-import { DESK, openSession, PHONE, Relay, say, shot, Windows, words } from "./stage";
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import {
+  DESK,
+  openSession,
+  PHONE,
+  picture,
+  readmePictures,
+  Relay,
+  say,
+  shot,
+  SHOTS,
+  Windows,
+  words,
+} from "./stage";
 
 const relay = new Relay();
 const windows = new Windows();
@@ -9,6 +23,7 @@ let machine: Machine;
 const KITE = "sess_kite";
 
 beforeAll(async () => {
+  rmSync(join(SHOTS, "readme"), { recursive: true, force: true });
   await relay.start();
   await windows.open();
   machine = new Machine(relay, "attic");
@@ -153,7 +168,8 @@ for (const colorScheme of ["light", "dark"] as const) {
     await shot(page, `desk-${colorScheme}-1-session`);
     await page.getByRole("button", { name: /Edit src\/options\.rs/ }).click();
     await page.getByText("pub quick: bool,").first().waitFor();
-    await shot(page, `desk-${colorScheme}-2-diff`);
+    if (colorScheme === "light") await picture(page, "desk-light-2-diff", "desk");
+    else await shot(page, "desk-dark-2-diff");
     await page.goto(`${relay.ready.url}/#/settings`);
     await page.getByRole("heading", { name: "Devices" }).waitFor();
     await shot(page, `desk-${colorScheme}-3-settings`);
@@ -174,7 +190,8 @@ for (const colorScheme of ["light", "dark"] as const) {
     await openSession(page, /demo/i);
     await say(page, "ask: git push --force origin main");
     await page.getByRole("button", { name: /^No/ }).waitFor();
-    await shot(page, `phone-${colorScheme}-2-decision`);
+    if (colorScheme === "light") await picture(page, "phone-light-2-decision", "phone");
+    else await shot(page, "phone-dark-2-decision");
     await page.getByRole("button", { name: /^No/ }).click();
     await words(page, "denied: git push").last().waitFor();
     await shot(page, `phone-${colorScheme}-3-answered`);
@@ -191,4 +208,11 @@ it("asks for a code at the first visit", async () => {
   await page.getByRole("heading", { name: "Pair this device" }).waitFor();
   await shot(page, "phone-light-4-pair");
   await page.close();
+});
+
+it("makes every picture that the README shows", () => {
+  const shown = readmePictures();
+  expect(shown.length).toBeGreaterThan(0);
+  for (const name of shown)
+    expect(existsSync(join(SHOTS, "readme", `${name}.png`)), name).toBe(true);
 });

@@ -161,11 +161,26 @@ describe("a session of ten thousand messages", () => {
     const text = (await row.innerText()).slice(0, 13);
     const mark = words(page, text).first();
     const before = (await mark.boundingBox())?.y ?? Number.NaN;
+    // Every picture counts, not only the last: what jumps and comes back was seen to jump.
+    await page.evaluate((text) => {
+      const seen = window as unknown as { tops: (number | null)[] };
+      seen.tops = [];
+      const look = () => {
+        const rows = [...document.querySelectorAll(".transcript .row")];
+        const row = rows.find((it) => it.textContent?.includes(text));
+        seen.tops.push(row ? row.getBoundingClientRect().top : null);
+        requestAnimationFrame(look);
+      };
+      requestAnimationFrame(look);
+    }, text);
     isOpen = true;
     for (const go of waiting) go();
     await page.getByText("Loading older messages…").waitFor({ state: "detached" });
     const after = async () => Math.abs(((await mark.boundingBox())?.y ?? Number.NaN) - before);
     await expect.poll(after).toBeLessThan(4);
+    const tops = await page.evaluate(() => (window as unknown as { tops: (number | null)[] }).tops);
+    const jumps = tops.filter((top) => top === null || Math.abs(top - (tops[0] ?? 0)) >= 4);
+    expect(jumps).toEqual([]);
     // On to the very beginning, where nothing is missing any more.
     await expect
       .poll(

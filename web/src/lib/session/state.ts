@@ -72,6 +72,7 @@ export interface RunItem {
 export interface AnswerItem {
   kind: "answer";
   key: string;
+  prompt: string;
   question: string;
   command: string | null;
   choice: string | null;

@@ -12,6 +12,7 @@ export const en = {
   retry: "Try again",
   copy: "Copy",
   copied: "Copied",
+  wrap: "Break long lines",
   dismiss: "Dismiss",
   more: "More",
 
@@ -232,6 +233,7 @@ export const en = {
       search: "wants to search",
       fetch: "wants to fetch from the network",
       other: "asks for permission",
+      answer: "has a question for you",
     },
     inFolder: (folder: string) => `in ${folder}`,
     on: (machine: string) => `on ${machine}`,
@@ -250,8 +252,16 @@ export const en = {
     again: "Your answer could not be applied",
     more: (count: number) => `${count} more after this`,
     answer: "Your answer",
+    ownAnswer: "Or in your own words",
+    several: "Several may be chosen.",
+    send: "Answer",
+    left: (count: number) =>
+      count === 1
+        ? "One question is not answered yet."
+        : `${count} questions are not answered yet.`,
     keys: (count: number) => `Keys 1–${count}`,
     offline: "Nobody can hear your answer until the connection is back.",
+    over: "This question is over.",
   },
 
   queue: {
@@ -331,6 +341,27 @@ export const en = {
     remove: "Remove",
     removeSure: (name: string) => `Remove ${name}?`,
     add: "Add a device",
+    addMay: "It may",
+    roles: {
+      viewer: "Watch",
+      operator: "Watch and steer",
+      owner: "Do everything, as you",
+      proxy: "Run agents as a machine",
+    } as Record<string, string>,
+    rolesHelp: {
+      viewer: "Reads every session; cannot write, answer or stop.",
+      operator: "Writes, answers, stops and starts sessions.",
+      owner: "Also deletes sessions, and adds and removes devices.",
+      proxy: "Brings its own sessions; reads none of the others.",
+    } as Record<string, string>,
+    token: "Make a token",
+    tokenLead: "For a program or another machine. A token is shown once; keep it secret.",
+    tokenName: "What it is for",
+    tokenMake: "Make it",
+    tokenMade: (name: string) => `Token for ${name}`,
+    tokenOnce: "Copy it now: it is not shown again.",
+    tokenProxy: "Start it on that machine with:",
+    done: "Done",
     addLead: "Scan this with the other device, or open the link there. It works once.",
     codeIs: "Code",
     expires: (at: string) => `until ${at}`,

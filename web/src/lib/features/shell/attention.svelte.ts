@@ -4,12 +4,14 @@ import { commandOf } from "../../session/story";
 import type { World } from "../../session/state";
 import { t } from "../../text/en";
 import { oneLine } from "../../text/plain";
-import { toSession } from "../../ui/route.svelte";
+import { toPrompt } from "../../ui/route.svelte";
 import { agentName, titleOf } from "../sessions/words";
 import { settings } from "../settings/settings.svelte";
 
 const told = new Set<string>();
 let isFirst = true;
+/** How many waited when it was last looked at. */
+let told_open = 0;
 
 export function attend(cards: World["cards"], isTold: boolean): void {
   const all = waiting(cards);
@@ -23,6 +25,8 @@ export function attend(cards: World["cards"], isTold: boolean): void {
     isFirst = !isTold;
     return;
   }
+  if (all.length < told_open) void withdraw(new Set(all.map((prompt) => prompt.prompt_id)));
+  told_open = all.length;
   if (fresh.length === 0) return;
   if (settings.sound) chime();
   if (!settings.notify || document.visibilityState === "visible") return;
@@ -31,7 +35,7 @@ export function attend(cards: World["cards"], isTold: boolean): void {
     if (!card) continue;
     const title = t.notifyTexts.prompt(`${agentName(card)} · ${titleOf(card)}`);
     const body = oneLine(commandOf(prompt.input) ?? prompt.prompt_text, 140);
-    void notify(title, body, prompt.prompt_id, toSession(prompt.session_id));
+    void notify(title, body, prompt.prompt_id, toPrompt(prompt.session_id, prompt.prompt_id));
   }
 }
 
@@ -41,6 +45,14 @@ async function notify(title: string, body: string, tag: string, to: string): Pro
   const worker = await navigator.serviceWorker?.getRegistration().catch(() => undefined);
   if (worker) await worker.showNotification(title, { body, tag, data, icon: "/icon-192.png" });
   else new Notification(title, { body, tag });
+}
+
+/** What was answered, here or elsewhere, is not asked any more. */
+async function withdraw(open: ReadonlySet<string>): Promise<void> {
+  const worker = await navigator.serviceWorker?.getRegistration().catch(() => undefined);
+  for (const shown of (await worker?.getNotifications()) ?? []) {
+    if (!open.has(shown.tag)) shown.close();
+  }
 }
 
 /** Two quiet tones, made here: nothing is loaded. */
