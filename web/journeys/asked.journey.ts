@@ -40,8 +40,8 @@ function ask(machine: Machine, session_id: string, prompt_id: string): void {
     tool: "Bash",
     input: { command: prompt_id },
     choices: [
-      { choice_id: "yes", label: "Yes", effect: "allow_once" },
-      { choice_id: "no", label: "No", effect: "reject" },
+      { choice_id: "yes", label: "Yes", is_default: false, effect: "allow_once" },
+      { choice_id: "no", label: "No", is_default: false, effect: "reject" },
     ],
   });
 }
@@ -156,9 +156,9 @@ describe("a form", () => {
       prompt_text: "Which way?",
       questions,
       choices: [
-        { choice_id: "option-1", label: "Left", effect: "allow_once" },
-        { choice_id: "option-2", label: "Right", effect: "allow_once" },
-        { choice_id: "no", label: "Do not answer", effect: "reject" },
+        { choice_id: "option-1", label: "Left", is_default: false, effect: "allow_once" },
+        { choice_id: "option-2", label: "Right", is_default: false, effect: "allow_once" },
+        { choice_id: "no", label: "Do not answer", is_default: false, effect: "reject" },
       ],
     });
     await openSession(page, /loft/);
