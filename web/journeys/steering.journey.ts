@@ -137,13 +137,22 @@ describe("a conversation", () => {
     await page.close();
   });
 
-  it("sends a file with its message", async () => {
+  it("sends a file with its message, which waits for it", async () => {
     const { page } = await windows.paired(relay);
+    let go = () => {};
+    const held = new Promise<void>((resolve) => (go = resolve));
+    await page.route("**/v1/uploads?**", async (route) => {
+      await held;
+      await route.continue();
+    });
     await openSession(page, /demo/i);
     const file = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("12345") };
     await page.locator('input[type="file"]').setInputFiles(file);
     await say(page, "look at this");
+    await page.getByText("Sent when the files are there.").waitFor();
+    go();
     await words(page, "notes.txt, 5 bytes").waitFor();
+    expect(await box(page).inputValue()).toBe("");
     await page.close();
   });
 });
