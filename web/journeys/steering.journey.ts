@@ -194,7 +194,7 @@ describe("a question", () => {
     await openSession(page, /demo/i);
     await say(page, "ask: git push --force");
     await page.getByRole("button", { name: "Edit before allowing" }).click();
-    await page.getByRole("textbox", { name: "You changed this" }).fill("git push");
+    await page.getByRole("textbox", { name: "Change it before it runs" }).fill("git push");
     await page.getByRole("button", { name: /^Yes/ }).click();
     await words(page, "ran: git push", { exact: true }).waitFor();
     await page.close();

@@ -76,7 +76,7 @@ export interface AnswerItem {
   question: string;
   command: string | null;
   choice: string | null;
-  effect: "allowed" | "denied" | "other" | "expired" | "withdrawn";
+  effect: "allowed" | "denied" | "other" | "declined" | "expired" | "withdrawn";
   by: string | null;
   at: string | null;
 }

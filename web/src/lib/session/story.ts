@@ -354,7 +354,8 @@ function effectOf(
   isForm: boolean,
 ): AnswerItem["effect"] {
   if (type === "permission_prompt_expired") return chosen ? "expired" : "withdrawn";
-  if (effect === undefined || (isForm && effect !== "reject")) return "other";
+  if (isForm) return effect === "reject" ? "declined" : "other";
+  if (effect === undefined) return "other";
   return effect === "reject" ? "denied" : "allowed";
 }
 
