@@ -212,6 +212,7 @@ async fn a_send_over_http_reaches_the_proxy_and_every_client_hears_of_it() {
     assert_eq!(whole.ask("GET", "/readyz", &whole.operator).send().await.status, 200);
 }
 
+// spec: native/session_closed.6
 #[tokio::test]
 async fn a_session_is_renamed_and_when_its_machine_is_away_erased() {
     let whole = Whole::new(Limits::default()).await;
