@@ -287,6 +287,9 @@ describe("a new session", () => {
     await page.getByRole("combobox", { name: "Folder" }).fill("");
     await page.getByRole("button", { name: "Start session" }).click();
     await page.getByText("Say something to begin.").waitFor();
+    await shot(page, "desk-light-10-new");
+    await page.getByRole("button", { name: "say: hello there" }).click();
+    await words(page, "hello there", { exact: true }).waitFor();
     await page.getByRole("button", { name: "What to do with this session" }).click();
     await page.getByRole("menuitem", { name: "Rename" }).click();
     await page.getByRole("textbox", { name: "Name" }).fill("Second wind");

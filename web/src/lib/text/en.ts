@@ -88,6 +88,8 @@ export const en = {
 
   session: {
     empty: "Say something to begin.",
+    demo: "This agent is a script without a model. Send one of these to see what it does:",
+    demoTries: ["say: hello there", "ask: git push", "form: kite", "tool: hammer", "slow: 200"],
     gone: "This session is not there any more.",
     goneLead: "It was closed or deleted. Its history may still be exported by the owner.",
     stop: "Stop",
