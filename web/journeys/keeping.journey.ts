@@ -161,6 +161,7 @@ describe("a session that is no longer wanted", () => {
     await first.page.getByText("Machine offline").first().waitFor();
     await choose(first.page, "Delete with history");
     const sure = first.page.getByRole("dialog", { name: "Delete this session and its history?" });
+    await sure.getByText("which is offline now").waitFor();
     await sure.getByRole("button", { name: "Delete with history" }).click();
     for (const { page } of [first, second]) {
       await page.getByRole("link", { name: /Shed/ }).waitFor({ state: "detached" });

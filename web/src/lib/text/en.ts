@@ -106,6 +106,8 @@ export const en = {
     closeLead: "The agent ends. The history stays.",
     deleteSure: "Delete this session and its history?",
     deleteLead: "The agent ends if it runs. Nobody can bring the session back, on any device.",
+    deleteAwayLead:
+      "Its history goes from every device. If the agent still runs on its machine, which is offline now, the session may come back with it.",
     name: "Name",
     details: "Details",
     model: "Model",

@@ -8,10 +8,9 @@ import { toPrompt } from "../../ui/route.svelte";
 import { agentName, titleOf } from "../sessions/words";
 import { settings } from "../settings/settings.svelte";
 
-const told = new Set<string>();
+/** The questions that waited when it was last looked at. */
+let told: ReadonlySet<string> = new Set();
 let isFirst = true;
-/** How many waited when it was last looked at. */
-let told_open = 0;
 
 export function attend(cards: World["cards"], isTold: boolean): void {
   const all = waiting(cards);
@@ -19,14 +18,14 @@ export function attend(cards: World["cards"], isTold: boolean): void {
   const badge = navigator as Navigator & { setAppBadge?: (n: number) => Promise<void> };
   void badge.setAppBadge?.(all.length).catch(() => undefined);
   const fresh = all.filter((prompt) => !told.has(prompt.prompt_id));
-  for (const prompt of all) told.add(prompt.prompt_id);
+  const before = told;
+  told = new Set(all.map((prompt) => prompt.prompt_id));
   // What waited before the page was opened is on screen, not news.
   if (isFirst) {
     isFirst = !isTold;
     return;
   }
-  if (all.length < told_open) void withdraw(new Set(all.map((prompt) => prompt.prompt_id)));
-  told_open = all.length;
+  if ([...before].some((id) => !told.has(id))) void withdraw(told);
   if (fresh.length === 0) return;
   if (settings.sound) chime();
   if (!settings.notify || document.visibilityState === "visible") return;
