@@ -209,6 +209,9 @@ pub enum Change {
         /// Why.
         reason: DownReason,
     },
+    /// It is about to be erased: whoever shows it is told that it is over. One that is reached
+    /// stays as it is.
+    Over,
     /// Time passed.
     Tick,
 }

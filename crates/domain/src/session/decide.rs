@@ -427,6 +427,12 @@ impl Session {
                 }
                 Reach::Up(_) | Reach::New | Reach::Down { .. } | Reach::Closed => vec![],
             },
+            Change::Over => match &self.status.reach {
+                Reach::Up(_) => vec![],
+                Reach::New | Reach::Down { .. } | Reach::Closed => {
+                    self.closed(CloseReason::UserRequested, None)
+                }
+            },
             Change::Tick => vec![],
         }
     }
