@@ -11,6 +11,7 @@
 mod complaints;
 mod messages;
 mod pictures;
+mod retelling;
 mod tools;
 
 use std::collections::BTreeSet;
@@ -29,7 +30,10 @@ use domain::{Content, MessageId, PromptId, RequestId, RunId, Sequence, Timestamp
 use crate::{Kept, Output};
 use complaints::Complaints;
 use messages::Messages;
+pub use pictures::Drawing;
 use pictures::{Pictures, Taken};
+pub use retelling::Piece;
+use retelling::Retelling;
 use tools::Tools;
 
 /// Bytes of a notice. What is longer is cut: a notice is for a glance.
@@ -42,6 +46,9 @@ pub struct Scribe {
     run: Option<RunId>,
     messages: Messages,
     pictures: Pictures,
+    /// An earlier conversation that is being told.
+    retelling: Option<Retelling>,
+    has_retold: bool,
     tools: Tools,
     prompts: BTreeSet<PromptId>,
     health: Health,
@@ -57,6 +64,8 @@ impl Default for Scribe {
             run: None,
             messages: Messages::default(),
             pictures: Pictures::default(),
+            retelling: None,
+            has_retold: false,
             tools: Tools::default(),
             prompts: BTreeSet::new(),
             health: Health::Healthy,
@@ -249,9 +258,36 @@ impl Scribe {
         }
     }
 
+    /// An earlier conversation, in its order. Its pictures are waited for, though not for long;
+    /// [`Scribe::take_retold`] says when all of it is told.
+    pub fn retell(&mut self, pieces: Vec<Piece>, now: Timestamp) {
+        self.retelling = Some(Retelling::new(pieces, now));
+        self.go_on_retelling();
+    }
+
+    /// Whether an earlier conversation has come to its end since this was last asked.
+    pub fn take_retold(&mut self) -> bool {
+        std::mem::take(&mut self.has_retold)
+    }
+
+    fn go_on_retelling(&mut self) {
+        let Some(retelling) = &mut self.retelling else { return };
+        let outputs = retelling.go_on();
+        if retelling.is_over() {
+            self.retelling = None;
+            self.has_retold = true;
+        }
+        self.outputs.extend(outputs);
+    }
+
     /// What became of a picture.
     pub fn kept(&mut self, picture: &MessageId, outcome: Kept) {
-        if let Some(message) = self.pictures.kept(picture, outcome) {
+        if let Some(retelling) = &mut self.retelling
+            && retelling.awaits(picture)
+        {
+            retelling.kept(outcome);
+            self.go_on_retelling();
+        } else if let Some(message) = self.pictures.kept(picture, outcome) {
             self.message(message);
         }
     }
@@ -373,11 +409,15 @@ impl Scribe {
         if let Some(text) = self.complaints.due(now) {
             self.notice("stderr", text);
         }
+        if self.retelling.as_mut().is_some_and(|retelling| retelling.give_up_waiting(now)) {
+            self.go_on_retelling();
+        }
     }
 
     /// When [`Scribe::on_deadline`] has something to say.
     pub fn deadline(&self) -> Option<Timestamp> {
-        self.complaints.deadline()
+        let retelling = self.retelling.as_ref().map(Retelling::deadline);
+        [self.complaints.deadline(), retelling].into_iter().flatten().min()
     }
 }
 
