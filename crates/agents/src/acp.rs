@@ -246,6 +246,7 @@ impl Driver for Acp {
             Input::Ended(ended) => self.ended(&ended, now),
             Input::Filed { number, outcome } => self.filed(number, outcome),
             Input::Terminal(id, news) => self.terminal_news(id, news, now),
+            Input::Held(picture) => self.scribe.held(picture),
             Input::Kept { message, outcome } => {
                 self.scribe.kept(&message, outcome);
                 self.retold(now);

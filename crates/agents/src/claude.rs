@@ -127,6 +127,7 @@ impl Driver for Claude {
                 self.import(&path, text.as_deref(), now);
                 self.located(&path, text.is_some(), now);
             }
+            Input::Held(picture) => self.scribe.held(picture),
             Input::Kept { message, outcome } => {
                 self.scribe.kept(&message, outcome);
                 self.retold(now);

@@ -315,6 +315,7 @@ impl Driver for Codex {
             Input::Line(line) if is_listening => self.line(&line, now),
             Input::Complaint(line) => self.scribe.complaint(&without_colours(&line), now),
             Input::Ended(ended) if is_listening => self.ended(ended, now),
+            Input::Held(picture) => self.scribe.held(picture),
             Input::Kept { message, outcome } => {
                 self.scribe.kept(&message, outcome);
                 self.retold(now);

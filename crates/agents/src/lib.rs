@@ -31,7 +31,7 @@ pub use names::{run_id, uuid_of};
 pub use program::{Earlier, Launcher, Program, Setup};
 pub use scribe::{Drawing, Piece, Scribe};
 pub use served::{
-    Exit, FileDeed, FileFault, FileFaultKind, FileJob, IS_SERVED, Kept, Picture, TerminalCommand,
-    TerminalId, TerminalJob, TerminalNews,
+    Exit, FileDeed, FileFault, FileFaultKind, FileJob, IS_SERVED, Kept, Picture, Place,
+    TerminalCommand, TerminalId, TerminalJob, TerminalNews,
 };
 pub use stored::{STORES, Store, Summary};

@@ -137,6 +137,7 @@ impl Driver for Pi {
                 Input::Complaint(line) => self.scribe.complaint(&line, now),
                 Input::Ended(ended) => self.ended(&ended, now),
                 Input::Read { path, text } => self.read(&path, text.as_deref(), now),
+                Input::Held(picture) => self.scribe.held(picture),
                 Input::Kept { message, outcome } => {
                     self.scribe.kept(&message, outcome);
                     self.retold(now);

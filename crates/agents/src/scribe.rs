@@ -27,7 +27,7 @@ use domain::session::status::{Activity, CloseReason, Health};
 use domain::session::transcript::{ContextUse, Notice};
 use domain::{Content, MessageId, PromptId, RequestId, RunId, Sequence, Timestamp, ToolCallId};
 
-use crate::{Kept, Output};
+use crate::{Kept, Output, Picture};
 use complaints::Complaints;
 use messages::Messages;
 pub use pictures::Drawing;
@@ -278,6 +278,13 @@ impl Scribe {
             self.has_retold = true;
         }
         self.outputs.extend(outputs);
+    }
+
+    /// A picture that was on its way when the proxy died.
+    pub fn held(&mut self, picture: Picture) {
+        if self.pictures.held(&picture) {
+            self.push(Output::Keep(picture));
+        }
     }
 
     /// What became of a picture.

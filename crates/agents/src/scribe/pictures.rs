@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use domain::content::{Attachment, Author, Message, Part};
 use domain::{AttachmentId, Content, MessageId, RunId, Timestamp, ToolCallId};
 
-use crate::{Kept, Picture};
+use crate::{Kept, Picture, Place};
 
 /// Bytes of a picture. A larger one is told in words.
 const PICTURE_BYTES_MAX: usize = 10 << 20;
@@ -93,9 +93,7 @@ struct Pending {
     name: String,
     media_type: String,
     size_bytes: usize,
-    run: Option<RunId>,
-    parent: Option<ToolCallId>,
-    seen_at: Timestamp,
+    place: Place,
 }
 
 /// What to do about a picture.
@@ -118,7 +116,8 @@ impl Pictures {
             None => format!("picture-{}-{}", now.0, self.count).into(),
         };
         let Look { name, media_type, size_bytes, why_not } = look(what, media_type, base64);
-        let pending = Pending { name, media_type, size_bytes, run, parent, seen_at: now };
+        let place = Place { run, parent, seen_at: now };
+        let pending = Pending { name, media_type, size_bytes, place };
         let is_full = self.pending.len() >= PENDING_MAX;
         let why_not = why_not.or(is_full.then_some("there are too many at once"));
         if let Some(why) = why_not {
@@ -129,9 +128,20 @@ impl Pictures {
             name: pending.name.clone(),
             media_type: pending.media_type.clone(),
             base64: base64.to_owned(),
+            place: Some(pending.place.clone()),
         };
         self.pending.insert(id, pending);
         Taken::Keep(picture)
+    }
+
+    /// Takes up a picture that was on its way when the proxy died. One that belongs to no message
+    /// of its own is none.
+    pub(super) fn held(&mut self, picture: &Picture) -> bool {
+        let Some(place) = picture.place.clone() else { return false };
+        let (name, media_type) = (picture.name.clone(), picture.media_type.clone());
+        let size_bytes = picture.base64.len() / 4 * 3;
+        let pending = Pending { name, media_type, size_bytes, place };
+        self.pending.insert(picture.message.clone(), pending).is_none()
     }
 
     /// The message that shows it, once.
@@ -153,9 +163,9 @@ impl Pending {
             id,
             author: Author::Assistant,
             parts: Content::Open(vec![part]),
-            created_at: self.seen_at,
-            run: self.run,
-            parent: self.parent,
+            created_at: self.place.seen_at,
+            run: self.place.run,
+            parent: self.place.parent,
             digest: None,
         }
     }

@@ -135,6 +135,7 @@ impl Retelling {
                 name: name.clone(),
                 media_type: media_type.clone(),
                 base64,
+                place: None,
             };
             making.awaited = Some(Awaited { id, name, media_type, size_bytes });
             return Some(picture);

@@ -78,7 +78,8 @@ impl Driver for Plain {
             | AgentInput::Read { .. }
             | AgentInput::Filed { .. }
             | AgentInput::Terminal(..)
-            | AgentInput::Kept { .. } => {}
+            | AgentInput::Kept { .. }
+            | AgentInput::Held(_) => {}
         }
         vec![]
     }
