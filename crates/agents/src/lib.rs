@@ -29,7 +29,7 @@ pub use login::{Login, login_of};
 pub use moments::moment;
 pub use names::{run_id, uuid_of};
 pub use program::{Earlier, Launcher, Program, Setup};
-pub use scribe::{Drawing, Piece, Scribe};
+pub use scribe::{Drawing, Outlives, Piece, Scribe};
 pub use served::{
     Exit, FileDeed, FileFault, FileFaultKind, FileJob, IS_SERVED, Kept, Picture, Place,
     TerminalCommand, TerminalId, TerminalJob, TerminalNews,

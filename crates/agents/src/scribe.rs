@@ -34,6 +34,7 @@ pub use pictures::Drawing;
 use pictures::{Pictures, Taken};
 pub use retelling::Piece;
 use retelling::Retelling;
+pub use tools::Outlives;
 use tools::Tools;
 
 /// Bytes of a notice. What is longer is cut: a notice is for a glance.
@@ -49,6 +50,7 @@ pub struct Scribe {
     /// An earlier conversation that is being told.
     retelling: Option<Retelling>,
     has_retold: bool,
+    outlives: Outlives,
     tools: Tools,
     prompts: BTreeSet<PromptId>,
     health: Health,
@@ -66,6 +68,7 @@ impl Default for Scribe {
             pictures: Pictures::default(),
             retelling: None,
             has_retold: false,
+            outlives: Outlives::Nothing,
             tools: Tools::default(),
             prompts: BTreeSet::new(),
             health: Health::Healthy,
@@ -120,10 +123,20 @@ impl Scribe {
         self.activity("idle", "Idle", now);
     }
 
-    /// Closes messages, tool calls and prompts, within the run.
+    /// What goes on when a run ends, from now on.
+    pub fn outlives(&mut self, outlives: Outlives) {
+        self.outlives = outlives;
+    }
+
+    /// Closes messages, tool calls and prompts, but for what outlives the run.
     pub fn close_all(&mut self, now: Timestamp) {
-        self.finish_messages(now);
-        for update in self.tools.close_all() {
+        for (id, parent) in self.messages.open() {
+            let is_behind = parent.is_some_and(|parent| self.tools.is_behind(&parent));
+            if !(is_behind && self.outlives == Outlives::Background) {
+                self.finish_message(&id, now);
+            }
+        }
+        for update in self.tools.close_all(self.outlives) {
             self.report(Report::ToolUpdate(update));
         }
         for prompt in std::mem::take(&mut self.prompts) {
@@ -233,7 +246,7 @@ impl Scribe {
 
     /// Every message in the making is finished.
     pub fn finish_messages(&mut self, now: Timestamp) {
-        for id in self.messages.open_ids() {
+        for (id, _) in self.messages.open() {
             self.finish_message(&id, now);
         }
     }

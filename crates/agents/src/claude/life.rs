@@ -18,7 +18,7 @@ use super::Claude;
 use super::frames::{Account, Applied, Introduction};
 use super::notes::Chosen;
 use super::transport::{Conversation, Purpose, Wishes, arguments};
-use crate::{Ended, Order, Output};
+use crate::{Ended, Order, Outlives, Output};
 
 /// How long it may take to introduce itself: a little less than a launch may.
 const STARTS_WITHIN_MS: u64 = 25_000;
@@ -332,6 +332,7 @@ impl Claude {
     fn let_go(&mut self, outcome: &Outcome, now: Timestamp) {
         self.watch.turn_ended(&mut self.scribe, now);
         self.watch.program_ended();
+        self.scribe.outlives(Outlives::Nothing);
         self.questions.clear();
         for request in std::mem::take(&mut self.interrupts.requests) {
             self.scribe.answered(&request, None);
