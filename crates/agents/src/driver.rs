@@ -135,6 +135,8 @@ pub enum Input {
         /// Its name at the relay, or why there is none.
         outcome: Kept,
     },
+    /// A picture that a proxy before this one was to keep, and did not: [`Output::Keep`] anew.
+    Held(Picture),
 }
 
 /// How a program ended.
@@ -195,7 +197,8 @@ pub enum Output {
     File(FileJob),
     /// Run a command for the agent, or end one. [`Input::Terminal`] follows.
     Terminal(TerminalJob),
-    /// Keep a picture where clients can get it. [`Input::Kept`] follows, perhaps much later.
+    /// Keep a picture where clients can get it. [`Input::Kept`] follows, perhaps much later; where
+    /// the proxy dies before, [`Input::Held`] comes to the driver after it.
     Keep(Picture),
 }
 

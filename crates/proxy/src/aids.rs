@@ -177,8 +177,11 @@ impl Driver for Watched {
             Input::Line(line) => self.note(&Entry::Said(line.clone())),
             Input::Complaint(line) => self.note(&Entry::Complained(line.clone())),
             Input::Ended(ended) => self.note(&Entry::Ended(ended.clone())),
-            Input::Read { .. } | Input::Filed { .. } | Input::Terminal(..) | Input::Kept { .. } => {
-            }
+            Input::Read { .. }
+            | Input::Filed { .. }
+            | Input::Terminal(..)
+            | Input::Kept { .. }
+            | Input::Held(_) => {}
         }
         let outputs = self.driver.on_input(input, now);
         self.see(outputs)

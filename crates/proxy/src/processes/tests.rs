@@ -198,7 +198,8 @@ async fn a_tree_that_takes_too_much_memory_is_ended_whole_and_told_why() {
             | Input::Read { .. }
             | Input::Filed { .. }
             | Input::Terminal(..)
-            | Input::Kept { .. } => {}
+            | Input::Kept { .. }
+            | Input::Held(_) => {}
         }
     };
     let Ended::Guarded(failure) = ended else { panic!("{ended:?}") };

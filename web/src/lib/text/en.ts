@@ -312,6 +312,14 @@ export const en = {
     standard: "As the agent is set up",
     worktree: "In a git working tree of its own",
     start: "Start session",
+    limits: (agents?: number, idle?: string, memory?: string) =>
+      [
+        agents !== undefined && `At most ${agents} agents run at once on this machine.`,
+        idle && `One without work for ${idle} is stopped until its next message.`,
+        memory && `One that takes more than ${memory} is stopped.`,
+      ]
+        .filter(Boolean)
+        .join(" "),
     starting: (agent: string) => `Starting ${agent}…`,
     startingLead: "This takes up to 30 seconds.",
     failed: "It did not start",
