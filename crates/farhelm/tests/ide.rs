@@ -7,8 +7,16 @@
 mod changes;
 #[path = "ide/costs.rs"]
 mod costs;
+#[path = "ide/code_server.rs"]
+mod code_server;
+#[path = "ide/figures.rs"]
+mod figures;
+#[path = "ide/foreign.rs"]
+mod foreign;
 #[path = "ide/lives.rs"]
 mod lives;
+#[path = "ide/opencode.rs"]
+mod opencode;
 #[path = "ide/stage.rs"]
 mod stage;
 #[path = "process/support.rs"]
