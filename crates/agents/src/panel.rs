@@ -7,15 +7,20 @@
 //!
 //! Not here: the browser's socket (`cdp`), doing the jobs and finding panels (`proxy`).
 
+pub mod driver;
 pub mod frames;
 pub mod health;
 pub mod identity;
 mod job;
 mod news;
+mod notes;
 mod pattern;
 pub mod profile;
 mod sight;
+pub mod skeleton;
+mod tellings;
 
+pub use driver::{Origin, PanelDriver};
 pub use job::{Job, JobNumber, Task};
 pub use news::{Attached, Done, News};
 use pattern::pattern;

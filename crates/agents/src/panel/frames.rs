@@ -84,6 +84,12 @@ pub struct Row {
     /// What is known of a tool's card.
     #[serde(default)]
     pub tool: Option<ToolSeen>,
+    /// Nothing of it is left to be told.
+    #[serde(skip)]
+    pub(super) is_done: bool,
+    /// The fingerprint of its words, once it was needed.
+    #[serde(skip)]
+    pub(super) print: std::cell::OnceCell<String>,
 }
 
 /// What is known of a tool's card.

@@ -4,8 +4,8 @@
 //! |---|---|
 //! | healthy | everything is where the profile says first |
 //! | degraded | a fallback was needed, something optional is missing, or a person has to do something |
-//! | agent_ui_changed | the panel is loaded and something that is needed was missing long enough |
-//! | scraping_failed | the observer stumbled, is silent, or its place was lost |
+//! | `agent_ui_changed` | the panel is loaded and something that is needed was missing long enough |
+//! | `scraping_failed` | the observer stumbled, is silent, or its place was lost |
 //! | disconnected | the panel, its window or the browser is gone |
 //!
 //! Not here: what is done about it (`driver`).
@@ -21,6 +21,8 @@ use super::profile::Press;
 const MISSING_MS_MAX: u64 = 10_000;
 /// How often it must have been looked for in that time.
 const MISSING_CHECKS_MIN: u32 = 3;
+/// The least time between two looks for it.
+const CHECK_EVERY_MS: u64 = 1_000;
 
 /// How well a panel is, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,7 +143,8 @@ impl Watch {
         let missing = missing.map(|missing| {
             let checks = MISSING_CHECKS_MIN.saturating_sub(missing.checks).max(1);
             let step_ms = MISSING_MS_MAX / u64::from(checks);
-            missing.since.plus_ms(MISSING_MS_MAX).min(now.plus_ms(step_ms)).max(now)
+            let at = missing.since.plus_ms(MISSING_MS_MAX).min(now.plus_ms(step_ms));
+            at.max(now.plus_ms(CHECK_EVERY_MS))
         });
         let lacking = self.lacking.as_ref().map(|(_, since)| since.plus_ms(MISSING_MS_MAX));
         let lacking = lacking.filter(|at| *at > now);

@@ -161,7 +161,9 @@
       const keeps = isPre || tag === "PRE" || style === "pre";
       const isBlock = BLOCKS.has(tag);
       if (isMarkdown && tag === "PRE" && !isPre) return fence(element, depth);
-      if (isBlock) breakTo(SPACED.has(tag) && isMarkdown ? 2 : 1);
+      // Within a list nothing is set apart.
+      const lines = SPACED.has(tag) && isMarkdown && depth === 0 ? 2 : 1;
+      if (isBlock) breakTo(lines);
       if (isMarkdown && tag === "CODE" && !keeps) {
         const words = squeezed(element.textContent ?? "");
         if (words) say(`\`${words}\``);
@@ -173,7 +175,7 @@
       if (isMarkdown && (tag === "TD" || tag === "TH") && element.cellIndex > 0) say(" | ");
       const deeper = tag === "UL" || tag === "OL" ? depth + 1 : depth;
       for (const child of element.childNodes) walk(child, keeps, deeper);
-      if (isBlock) breakTo(SPACED.has(tag) && isMarkdown && !(deeper > 1) ? 2 : 1);
+      if (isBlock) breakTo(lines);
     };
     const listItem = (element, depth) => {
       const list = element.parentElement;

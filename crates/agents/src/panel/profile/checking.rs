@@ -93,14 +93,11 @@ impl Checker {
     }
 
     fn refuse(&mut self, words: &str) {
-        let mut path = String::new();
-        for step in &self.at {
-            let separator = if path.is_empty() { "" } else { "." };
-            match step {
-                Step::Key(key) => path.push_str(&format!("{separator}{key}")),
-                Step::At(at) => path.push_str(&format!("{separator}{at}")),
-            }
-        }
+        let step = |step: &Step| match step {
+            Step::Key(key) => (*key).to_owned(),
+            Step::At(at) => at.to_string(),
+        };
+        let path = self.at.iter().map(step).collect::<Vec<_>>().join(".");
         self.wrong.push((self.at.clone(), format!("{path}: {words}")));
     }
 
@@ -343,7 +340,6 @@ fn is_balanced(selector: &str) -> bool {
         match (c, quote) {
             ('\\', _) => drop(characters.next()),
             (c, Some(q)) if c == q => quote = None,
-            (_, Some(_)) => {}
             ('"' | '\'', None) => quote = Some(c),
             ('[', None) => open.push(']'),
             ('(', None) => open.push(')'),

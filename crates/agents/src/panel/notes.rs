@@ -1,0 +1,155 @@
+//! What a panel's driver remembers on disk, a line each.
+//!
+//! Invariant: a send is noted before it is typed, so one that is not noted was never typed; a row
+//! is noted with its telling, so that a transcript that is seen again is not told again.
+
+use std::collections::BTreeMap;
+
+use domain::{MessageId, Sequence};
+use serde::{Deserialize, Serialize};
+
+use super::tellings::{Telling, Tellings};
+
+/// A line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Note {
+    /// The session was ready.
+    Ready,
+    /// Another chat is shown.
+    Chapter(String),
+    /// The chat that is shown has a name of its own now.
+    Renamed(String),
+    /// A row was told.
+    Told(Telling),
+    /// About to be typed; the fingerprint of its words.
+    Writing { id: MessageId, attempt: Sequence, print: String },
+    /// The composer was emptied by it.
+    Delivered { id: MessageId, attempt: Sequence },
+    /// Its row was seen.
+    Echoed { id: MessageId, attempt: Sequence },
+}
+
+/// A send that was typed, or nearly.
+#[derive(Debug, Clone)]
+pub(super) struct Written {
+    pub(super) print: String,
+    pub(super) is_delivered: bool,
+    pub(super) is_echoed: bool,
+}
+
+/// All that is remembered.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    pub(super) is_ready: bool,
+    pub(super) tellings: Tellings,
+    written: BTreeMap<(MessageId, Sequence), Written>,
+}
+
+impl Notes {
+    pub(super) fn read(text: &str) -> Self {
+        let mut notes = Self::default();
+        for note in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+            notes.apply(note);
+        }
+        notes
+    }
+
+    fn apply(&mut self, note: Note) {
+        match note {
+            Note::Ready => self.is_ready = true,
+            Note::Chapter(name) => self.tellings.turn_to(name),
+            Note::Renamed(name) => self.tellings.rename(name),
+            Note::Told(telling) => self.tellings.add(telling),
+            Note::Writing { id, attempt, print } => {
+                let written = Written { print, is_delivered: false, is_echoed: false };
+                self.written.insert((id, attempt), written);
+            }
+            Note::Delivered { id, attempt } => {
+                if let Some(written) = self.written.get_mut(&(id, attempt)) {
+                    written.is_delivered = true;
+                }
+            }
+            Note::Echoed { id, attempt } => {
+                if let Some(written) = self.written.get_mut(&(id, attempt)) {
+                    written.is_echoed = true;
+                }
+            }
+        }
+    }
+
+    /// The line that says so; from now on it is so.
+    fn note(&mut self, note: Note) -> String {
+        let line = serde_json::to_string(&note).unwrap_or_default();
+        self.apply(note);
+        line
+    }
+
+    pub(super) fn note_ready(&mut self) -> String {
+        self.note(Note::Ready)
+    }
+
+    pub(super) fn note_chapter(&mut self, name: String) -> String {
+        self.note(Note::Chapter(name))
+    }
+
+    pub(super) fn note_renamed(&mut self, name: String) -> String {
+        self.note(Note::Renamed(name))
+    }
+
+    pub(super) fn note_told(&mut self, telling: Telling) -> String {
+        self.note(Note::Told(telling))
+    }
+
+    pub(super) fn note_writing(
+        &mut self,
+        id: &MessageId,
+        attempt: Sequence,
+        print: String,
+    ) -> String {
+        self.note(Note::Writing { id: id.clone(), attempt, print })
+    }
+
+    pub(super) fn note_delivered(&mut self, id: &MessageId, attempt: Sequence) -> String {
+        self.note(Note::Delivered { id: id.clone(), attempt })
+    }
+
+    pub(super) fn note_echoed(&mut self, id: &MessageId, attempt: Sequence) -> String {
+        self.note(Note::Echoed { id: id.clone(), attempt })
+    }
+
+    /// Whether a send was typed, or nearly.
+    pub(super) fn was_written(&self, id: &MessageId, attempt: Sequence) -> bool {
+        self.written.contains_key(&(id.clone(), attempt))
+    }
+
+    /// Sends that may have reached the panel and whose rows were not seen. After a crash nobody
+    /// knows of the last one whether it did: its row, if it is there, is its own.
+    pub(super) fn awaited(&self) -> impl Iterator<Item = (&MessageId, Sequence, &Written)> {
+        let open = self.written.iter().filter(|(_, written)| !written.is_echoed);
+        open.map(|((id, attempt), written)| (id, *attempt, written))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_noted_is_known_again_and_a_torn_line_is_passed_over() {
+        let mut notes = Notes::default();
+        let telling = Telling::new("", "user#0", "user", "hello", 0, 1);
+        let mut lines = vec![
+            notes.note_ready(),
+            notes.note_writing(&"m1".into(), Sequence(1), "p".to_owned()),
+            notes.note_delivered(&"m1".into(), Sequence(1)),
+            notes.note_told(telling.clone()),
+        ];
+        lines.push("{\"told".to_owned());
+        let again = Notes::read(&lines.join("\n"));
+        assert!(again.is_ready && again.was_written(&"m1".into(), Sequence(1)));
+        assert!(!again.was_written(&"m1".into(), Sequence(2)));
+        assert_eq!(again.awaited().count(), 1);
+        assert_eq!(again.tellings.count("user", &telling.print), 1);
+    }
+}
