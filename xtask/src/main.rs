@@ -4,6 +4,7 @@
 //! agents there are (`agents/`).
 
 mod agents;
+mod ide;
 mod page;
 mod proof;
 mod shell;
@@ -27,6 +28,8 @@ usage: cargo xtask <command>
   fuzz --seconds N [--seed S] every dialect against spoilt frames, for N seconds
   agents [--all] [--only A]   the real agent programs: fetch them, play every scenario, a table
                               (--install: fetch them only)
+  ide [--install] [--bench]   panels of IDEs that nobody here wrote, in a real browser
+                              (--bench: what panels cost)
   record [--only A]           have the real agents talk, and keep what their drivers saw
                               (--again: keep the recordings, write anew what is seen of them)";
 
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         ["kill", options @ ..] => from_outcome(proof::kill(options)),
         ["fuzz", options @ ..] => from_outcome(proof::fuzz(options)),
         ["agents", options @ ..] => from_outcome(agents::run(options)),
+        ["ide", options @ ..] => from_outcome(ide::run(options)),
         ["record", options @ ..] => from_outcome(agents::record::run(options)),
         [] | ["help" | "--help" | "-h"] => {
             shell::say(USAGE);

@@ -71,7 +71,7 @@ enum Walk {
 
 fn in_browser(walk: Walk) -> Result<Result<(bool, Tally), String>, String> {
     installed()?;
-    let Some(browser) = browser().or_else(fetch_browser) else {
+    let Some(browser) = find_or_fetch_browser() else {
         return Ok(Err("the page's journeys: no Chromium was found and none could be installed; \
                        try `apt install chromium`"
             .to_owned()));
@@ -127,6 +127,11 @@ fn installed() -> Result<(), String> {
         return Err("npm could not fetch what the page is built with (is there a network?)".into());
     }
     std::fs::write(&stamp, lock).map_err(|error| format!("{} : {error}", stamp.display()))
+}
+
+/// Chromium, installed if need be.
+pub(crate) fn find_or_fetch_browser() -> Option<PathBuf> {
+    browser().or_else(fetch_browser)
 }
 
 fn browser() -> Option<PathBuf> {

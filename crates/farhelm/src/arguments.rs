@@ -7,6 +7,7 @@
 
 mod agents;
 mod client;
+mod ide;
 mod notify;
 mod serve;
 
@@ -16,9 +17,10 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use agents::Hosting;
 pub(crate) use client::{
-    Answer, Attach, Close, Control, Dialect, Doctor, Interrupt, Launch, Pair, Reach, Resume,
-    RoleWord, Run, Send, Sessions, Tail, Token, TokenTask,
+    Answer, Attach, Close, Control, Dialect, Doctor, DoctorTopic, Interrupt, Launch, Pair, Reach,
+    Resume, RoleWord, Run, Send, Sessions, Tail, Token, TokenTask,
 };
+pub(crate) use ide::{Cdp, CdpTask, Ide, Inspect};
 pub(crate) use notify::{Notify, Occasion};
 pub(crate) use serve::{Proxy, Relay, Serve, Up};
 
@@ -64,6 +66,7 @@ pub(crate) enum Command {
     Close(Close),
     Bench(bench::Bench),
     Doctor(Doctor),
+    Cdp(Cdp),
 }
 
 /// Where the data lives.

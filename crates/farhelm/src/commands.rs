@@ -3,6 +3,7 @@
 //! Not here: their flags (`arguments`).
 
 mod attach;
+mod cdp;
 mod control;
 mod launch;
 mod pair;
@@ -46,6 +47,7 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Problem> {
         Command::Close(close) => steer::close(close).await,
         Command::Bench(bench) => bench::run(&bench),
         Command::Doctor(doctor) => doctor::run(doctor).await,
+        Command::Cdp(cdp) => cdp::run(cdp.task).await,
     }
 }
 

@@ -2,9 +2,10 @@
 //!
 //! **Invariant**: it changes nothing.
 //!
-//! Not here: single looks (`agents`, `disk`, `relay`).
+//! Not here: single looks (`agents`, `cdp`, `disk`, `relay`).
 
 mod agents;
+mod cdp;
 mod disk;
 mod relay;
 
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::arguments;
+use crate::arguments::{self, DoctorTopic};
 use crate::problem::Problem;
 use crate::{folders, output};
 
@@ -57,12 +58,19 @@ impl Look {
 /// Looks, prints, and ends with 1 when something is to be mended.
 pub(crate) async fn run(asked: arguments::Doctor) -> Result<ExitCode, Problem> {
     let mut looks = vec![];
-    if asked.reach.relay.is_none() {
-        let data = folders::data(asked.reach.data.data.as_deref())?;
-        looks.extend(disk::look(&data));
-        looks.extend(agents::look(&asked.agents).await);
+    let data = || folders::data(asked.reach.data.data.as_deref());
+    match asked.topic {
+        Some(DoctorTopic::Cdp) => looks.extend(cdp::look(&asked.agents.ide, &data()?, true).await),
+        None => {
+            if asked.reach.relay.is_none() {
+                let data = data()?;
+                looks.extend(disk::look(&data));
+                looks.extend(agents::look(&asked.agents).await);
+                looks.extend(cdp::look(&asked.agents.ide, &data, false).await);
+            }
+            looks.extend(relay::look(&asked).await?);
+        }
     }
-    looks.extend(relay::look(&asked).await?);
     let well = looks.iter().all(|look| look.verdict != Verdict::Wrong);
     if asked.json {
         output::json(&json!({ "ok": well, "checks": looks }))?;

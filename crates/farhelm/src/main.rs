@@ -74,7 +74,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Problem> {
         | Command::Resume(_)
         | Command::Close(_)
         | Command::Bench(_)
-        | Command::Doctor(_) => Talk::Quiet,
+        | Command::Doctor(_)
+        | Command::Cdp(_) => Talk::Quiet,
     };
     logging::begin(talk);
     let runtime = match talk {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::catalog::AgentSetting;
+use crate::panels::IdeConfig;
 
 /// A proxy's settings.
 #[derive(Clone)]
@@ -28,6 +29,8 @@ pub struct ProxyConfig {
     pub agents: Vec<AgentSetting>,
     /// How much the agents may take.
     pub guards: Guards,
+    /// The IDEs and browsers whose panels are looked at.
+    pub ide: IdeConfig,
 }
 
 /// How much the agents of a machine may take.
@@ -61,6 +64,7 @@ impl fmt::Debug for ProxyConfig {
             .field("workspaces", &self.workspaces)
             .field("allowed_roots", &self.allowed_roots)
             .field("guards", &self.guards)
+            .field("ide", &self.ide)
             .finish_non_exhaustive()
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! Not here: carrying effects out (`host`), the socket (`shell`).
 
+mod adoption;
 mod attachments;
 mod connection;
 mod fitting;
@@ -34,6 +35,7 @@ use launches::Starting;
 use live::Live;
 use preparing::Preparing;
 
+pub use adoption::Adoption;
 pub use attachments::{Fetch, FetchFault};
 pub use preparing::{Preparation, Prepared};
 
@@ -121,6 +123,8 @@ pub struct Engine {
     /// Launches whose agent is not ready yet. A crash forgets them: the relay asks again.
     starting: BTreeMap<SessionId, Starting>,
     line: Line,
+    /// What the agents with programs are, and those that live in panels.
+    offered: adoption::Offered,
     /// Requests with the agents, and the type of the frame that carried each.
     pending: BTreeMap<(SessionId, RequestId), orders::Pending>,
     answered: VecDeque<orders::Answered>,
@@ -140,6 +144,7 @@ impl Engine {
     /// An engine with what its journal says.
     pub fn new(settings: Settings, book: Book, ids: Ids) -> Self {
         let answered = orders::answered_in(&book);
+        let offered = adoption::Offered::new(&settings);
         Self {
             settings,
             ids,
@@ -148,6 +153,7 @@ impl Engine {
             preparing: BTreeMap::new(),
             starting: BTreeMap::new(),
             line: Line::Down,
+            offered,
             pending: BTreeMap::new(),
             answered,
             fetches: BTreeMap::new(),
@@ -188,10 +194,8 @@ impl Engine {
 
     /// Which agents there are changed; the relay is told.
     pub fn on_offer(&mut self, details: Vec<AgentOffer>) -> Vec<Effect> {
-        if self.settings.details != details {
-            self.settings.offer(details);
-            self.send_if_up(proxy_frames::encode_catalog(&self.offer()));
-        }
+        self.offered.programs = details;
+        self.tell_offer();
         self.take()
     }
 
@@ -220,7 +224,10 @@ impl Engine {
 
     /// Opens a demo session where one is kept and none is. True if one was opened.
     fn stand_in(&mut self) -> bool {
-        let has_standing = self.book.sessions.values().any(|opened| opened.launch.is_none());
+        let is_standing = |opened: &Opened| {
+            opened.launch.is_none() && opened.agent.as_str() == agents::demo::AGENT
+        };
+        let has_standing = self.book.sessions.values().any(is_standing);
         if !self.settings.has_demo || has_standing {
             return false;
         }
@@ -235,6 +242,7 @@ impl Engine {
             worktree: None,
             arguments: vec![],
             launch: None,
+            signature: None,
         };
         let session = self.new_session();
         self.persist(Record::Opened(session.clone(), opened.clone()));

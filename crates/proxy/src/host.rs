@@ -18,12 +18,16 @@ use agents::{
 use bytes::Bytes;
 use domain::content::Failure;
 use domain::fleet::AgentOffer;
+use domain::session::Report;
+use domain::session::status::Health;
 use domain::{AgentType, RequestId, SessionId, Timestamp};
 use wire::native::shapes::{Conversations, ResumableList};
 
 use crate::Fault;
 use crate::disk::Disk;
-use crate::engine::{Effect, Engine, Fetch, FetchFault, Ids, Preparation, Prepared, Settings};
+use crate::engine::{
+    Adoption, Effect, Engine, Fetch, FetchFault, Ids, Preparation, Prepared, Settings,
+};
 use crate::journal::{self, Attempt, Book, Opened};
 use crate::records::Records;
 use guard::Guard;
@@ -50,6 +54,10 @@ pub enum Input {
     Prepared(SessionId, Result<Prepared, Failure>),
     /// What agents there are.
     Offer(Vec<AgentOffer>),
+    /// A panel was seen that is this session's, perhaps a new one.
+    Adopted(Adoption),
+    /// Which agents can be opened in panels.
+    PanelOffer(Vec<AgentOffer>),
     /// The conversations that were asked for.
     Listed(RequestId, Result<Conversations, Failure>),
 }
@@ -74,7 +82,22 @@ pub struct Turn {
     /// Pictures to keep at the relay, each answered by [`AgentInput::Kept`].
     pub pictures: Vec<(SessionId, Picture)>,
     /// What to do in sessions' panels, each answered by [`AgentInput::Panel`].
-    pub panel_jobs: Vec<(SessionId, panel::Job)>,
+    pub panel_jobs: Vec<PanelJob>,
+    /// Sessions whose panels look otherwise than they should: worth a look at why.
+    pub changed_panels: Vec<SessionId>,
+}
+
+/// Something to do in a session's panel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PanelJob {
+    /// Whose.
+    pub session: SessionId,
+    /// Which agent it is: the name of its profile.
+    pub agent: AgentType,
+    /// Recognises the panel, where it was seen before.
+    pub signature: Option<String>,
+    /// What to do.
+    pub job: panel::Job,
 }
 
 /// Something to do with a session's program.
@@ -112,7 +135,8 @@ pub struct Host<D, R> {
     /// Pictures that the drivers want kept.
     pictures: Vec<(SessionId, Picture)>,
     /// What the drivers want done in panels.
-    panel_jobs: Vec<(SessionId, panel::Job)>,
+    panel_jobs: Vec<PanelJob>,
+    changed_panels: Vec<SessionId>,
     journal_bytes: usize,
     shortened_bytes: usize,
     /// Bytes at the journal's end that a crash had cut off.
@@ -159,6 +183,7 @@ impl<D: Disk, R: Records> Host<D, R> {
             acts: vec![],
             pictures: vec![],
             panel_jobs: vec![],
+            changed_panels: vec![],
             journal_bytes: bytes.len(),
             shortened_bytes: 0,
             torn_bytes,
@@ -206,6 +231,12 @@ impl<D: Disk, R: Records> Host<D, R> {
                     effects.extend(self.engine.on_prepared(&session, outcome));
                 }
                 Input::Offer(details) => effects.extend(self.engine.on_offer(details)),
+                Input::PanelOffer(details) => effects.extend(self.engine.on_panel_offer(details)),
+                Input::Adopted(adoption) => {
+                    effects.extend(self.engine.on_adopted(adoption));
+                    // What is heard next may be of this very session: its driver must be there.
+                    self.settle(std::mem::take(&mut effects), &mut turn, now)?;
+                }
                 Input::Listed(request, listed) => {
                     let listed = listed.map(|page| self.mark_open(page));
                     effects.extend(self.engine.on_listed(&request, &listed));
@@ -224,6 +255,7 @@ impl<D: Disk, R: Records> Host<D, R> {
         turn.acts = std::mem::take(&mut self.acts);
         turn.pictures = std::mem::take(&mut self.pictures);
         turn.panel_jobs = std::mem::take(&mut self.panel_jobs);
+        turn.changed_panels = std::mem::take(&mut self.changed_panels);
         Ok(turn)
     }
 
@@ -397,7 +429,11 @@ impl<D: Disk, R: Records> Host<D, R> {
                     continue;
                 }
                 Output::Panel(job) => {
-                    self.panel_jobs.push((session.clone(), job.clone()));
+                    self.panel_job(session, job.clone());
+                    continue;
+                }
+                Output::Report(Report::Status { health: Health::AgentUiChanged, .. }) => {
+                    self.changed_panels.push(session.clone());
                     continue;
                 }
                 Output::LookedUp { .. }
@@ -409,6 +445,12 @@ impl<D: Disk, R: Records> Host<D, R> {
             self.acts.push((session.clone(), act));
         }
         Ok(self.engine.on_outputs(session, outputs, now))
+    }
+
+    fn panel_job(&mut self, session: &SessionId, job: panel::Job) {
+        let Some(opened) = self.engine.opened(session) else { return };
+        let (agent, signature) = (opened.agent.clone(), opened.signature.clone());
+        self.panel_jobs.push(PanelJob { session: session.clone(), agent, signature, job });
     }
 
     /// A conversation that is open in a session already needs no other one.
@@ -452,5 +494,7 @@ impl<D: Disk, R: Records> Host<D, R> {
     }
 }
 
+#[cfg(test)]
+mod panel_tests;
 #[cfg(test)]
 mod tests;

@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::content::Failure;
+use tokio::sync::watch;
 
 use crate::catalog::Catalog;
 use crate::engine::{Preparation, Prepared};
 use crate::journal::Earlier;
+use crate::panels::ProfileSet;
 use crate::{conversations, worktrees};
 
 /// What a machine knows when it is asked to start something.
@@ -25,11 +27,16 @@ pub struct Preparer {
     pub allowed_roots: Vec<String>,
     /// Where working trees are made.
     pub worktrees: PathBuf,
+    /// The agents that live in panels.
+    pub profiles: watch::Receiver<Arc<ProfileSet>>,
 }
 
 impl Preparer {
     /// Everything that a session needs, or why it cannot be started.
     pub fn prepare(&self, wanted: &Preparation) -> Result<Prepared, Failure> {
+        if self.profiles.borrow().get(wanted.agent.as_str()).is_some() {
+            return self.for_panel(wanted);
+        }
         self.program(wanted)?;
         let (earlier, held_in) = self.earlier(wanted)?;
         let named = wanted.workspace_path.clone().or(held_in);
@@ -48,6 +55,21 @@ impl Preparer {
             earlier,
             worktree: worktree.map(|worktree| worktree.root.to_string_lossy().into_owned()),
         })
+    }
+
+    /// A chat in a panel works in the folder of its window. One that is named must be allowed; none
+    /// is made up.
+    fn for_panel(&self, wanted: &Preparation) -> Result<Prepared, Failure> {
+        if wanted.has_worktree || wanted.earlier.is_some() {
+            let words = format!(
+                "{} lives in an IDE: it has no working trees, and its earlier chats are found there",
+                wanted.agent
+            );
+            return Err(Failure::new("launch_not_supported", words));
+        }
+        let folder = wanted.workspace_path.as_deref().map(|path| self.folder(path)).transpose()?;
+        let workspace_path = folder.map(|folder| folder.to_string_lossy().into_owned());
+        Ok(Prepared { workspace_path, ..Prepared::default() })
     }
 
     fn program(&self, wanted: &Preparation) -> Result<(), Failure> {
@@ -174,6 +196,7 @@ mod tests {
             catalog: Arc::new(catalog),
             allowed_roots: allowed_roots.iter().map(|root| root.display().to_string()).collect(),
             worktrees: data.join("worktrees"),
+            profiles: watch::Sender::new(Arc::new(ProfileSet::load(None))).subscribe(),
         }
     }
 
@@ -200,6 +223,20 @@ mod tests {
         assert_eq!(failure.code, "agent_not_open".into());
         assert!(failure.message.contains("no-such-agent"), "{}", failure.message);
         assert_eq!(code(preparer.prepare(&wanted("other", None))), "launch_not_supported");
+    }
+
+    #[test]
+    fn a_chat_in_a_panel_needs_no_program_and_a_folder_only_if_one_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().canonicalize().unwrap();
+        let preparer = preparer(&[&place], &place);
+        assert_eq!(preparer.prepare(&wanted("cursor", None)).unwrap(), Prepared::default());
+        let named = preparer.prepare(&wanted("cursor", Some(&place))).unwrap();
+        assert_eq!(named.workspace_path, Some(place.display().to_string()));
+        let outside = preparer.prepare(&wanted("cursor", Some(Path::new("/"))));
+        assert_eq!(code(outside), "path_not_allowed");
+        let tree = Preparation { has_worktree: true, ..wanted("cursor", None) };
+        assert_eq!(code(preparer.prepare(&tree)), "launch_not_supported");
     }
 
     // spec: native/proxy_launch_behavior.3

@@ -431,8 +431,11 @@ impl Visitor for Connection {
 
     fn on_passing(&mut self, passing: &Passing, encoded: &Encoded, acts: &mut Vec<Act>) {
         let Some(view) = self.view.as_ref().filter(|view| view.run.is_some()) else { return };
-        let mut frames = vec![];
-        self.tokens.on_delta(view, &passing.delta, encoded, &mut frames);
+        let told = self.tokens.on_delta(view, &passing.delta, encoded).into_iter().flatten();
+        if self.switch.is_none() {
+            return acts.extend(told.map(Act::Send));
+        }
+        let mut frames = told.collect();
         acts.extend(self.hold_late(&mut frames));
         acts.extend(frames.into_iter().map(Act::Send));
     }
@@ -444,7 +447,8 @@ impl Visitor for Connection {
         };
         let mut frames = vec![];
         for delta in &followed.drafts {
-            self.tokens.on_delta(view, delta, &Encoded::default(), &mut frames);
+            let told = self.tokens.on_delta(view, delta, &Encoded::default());
+            frames.extend(told.into_iter().flatten());
         }
         let mut acts: Vec<Act> = self.hold_late(&mut frames).into_iter().collect();
         acts.extend(frames.into_iter().map(Act::Send));

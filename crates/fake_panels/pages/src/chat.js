@@ -56,7 +56,8 @@ export class Chat {
     for (let number = 0; number < Number(option("rows") ?? 0); number += 1) {
       this.add(number % 2 ? "assistant" : "user", `earlier row ${number}`);
     }
-    if (option("draft")) this.editor.set(option("draft"));
+    const sticky = option("sticky") ?? "";
+    if (option("draft") || sticky) this.editor.set(sticky + (option("draft") ?? ""));
     if (mutates("rename-send")) this.#renameSend();
     if (mutates("drop-send")) this.skin.sendButton.remove();
     if (mutates("drop-composer")) this.editor.element.remove();
@@ -88,14 +89,14 @@ export class Chat {
     const text = this.editor.text();
     if (text.trim() === "" && this.images.length === 0) return;
     if (mutates("swallow-send")) return void tell("swallowed");
-    tell("sent", { text, images: this.images, is_trusted: event?.isTrusted ?? null });
-    if (mutates("reload-on-send")) return location.reload();
+    const told = tell("sent", { text, images: this.images, is_trusted: event?.isTrusted ?? null });
+    if (mutates("reload-on-send")) return void told.then(() => location.reload());
     this.add("user", text);
     if (mutates("keep-text")) return;
     const emptied = () => {
       this.images = [];
       this.skin.noImages?.();
-      this.editor.clear();
+      this.editor.set(option("sticky") ?? "");
       this.changed();
     };
     if (mutates("slow-send")) setTimeout(emptied, SLOW_MS);

@@ -7,6 +7,8 @@ use proxy::AgentSetting;
 use proxy::config::Guards;
 use serde::Deserialize;
 
+use super::Ide;
+
 /// Agents, their folders and their bounds.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Hosting {
@@ -30,6 +32,8 @@ pub(crate) struct Hosting {
     /// Memory of one agent and all that it started; one that takes more is ended [0: no bound]
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) agent_memory_mib: u32,
+    #[command(flatten)]
+    pub(crate) ide: Ide,
 }
 
 impl Hosting {
@@ -55,7 +59,7 @@ impl Hosting {
 }
 
 /// No shell has seen what stands in a file.
-fn at_home(path: &str) -> String {
+pub(super) fn at_home(path: &str) -> String {
     let home = || std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
     let below = if path == "~" { Some("") } else { path.strip_prefix("~/") };
     match (below, home()) {

@@ -339,10 +339,20 @@ pub(crate) struct Close {
     pub(crate) json: bool,
 }
 
+/// What the doctor may look at alone
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum DoctorTopic {
+    /// Panels of IDEs: what moved in those that changed
+    Cdp,
+}
+
 /// What is wrong, and what to do about it
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  farhelm doctor")]
+#[command(after_help = "Examples:\n  farhelm doctor\n  farhelm doctor cdp")]
 pub(crate) struct Doctor {
+    /// Look at this alone
+    #[arg(value_name = "TOPIC")]
+    pub(crate) topic: Option<DoctorTopic>,
     #[command(flatten)]
     pub(crate) reach: Reach,
     /// Where a relay would listen

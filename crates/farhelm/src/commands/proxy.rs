@@ -23,6 +23,7 @@ pub(super) async fn run(proxy: Proxy) -> Result<ExitCode, Problem> {
         workspaces: proxy.machine.agents.workspaces(),
         allowed_roots: proxy.machine.agents.allowed_roots(),
         guards: proxy.machine.agents.guards(),
+        ide: proxy.machine.agents.ide.config(),
         agents: proxy.machine.agents.agents,
         data,
     };

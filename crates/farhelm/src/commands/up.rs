@@ -35,6 +35,7 @@ pub(super) async fn up(up: Up) -> Result<ExitCode, Problem> {
         workspaces: up.machine.agents.workspaces(),
         allowed_roots: up.machine.agents.allowed_roots(),
         guards: up.machine.agents.guards(),
+        ide: up.machine.agents.ide.config(),
         agents: up.machine.agents.agents,
     };
     let live = served.relay.watch();

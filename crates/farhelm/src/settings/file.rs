@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use crate::problem::Problem;
 
 /// Tables whose keys are flags: `ntfy` in `[notify]` is `notify-ntfy`.
-const SECTIONS: [&str; 1] = ["notify"];
+const SECTIONS: [&str; 2] = ["ide", "notify"];
 
 /// What a file says.
 #[derive(Debug, Default)]

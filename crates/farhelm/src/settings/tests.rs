@@ -123,6 +123,20 @@ fn the_file_is_found_wherever_its_flag_stands() {
 }
 
 #[test]
+fn the_ide_table_is_the_ide_flags() {
+    let text = "[ide]\nports = [9222, \"127.0.0.1:9223\"]\n\n[[ide.start]]\n\
+                profiles = [\"cursor\"]\ncommand = \"cursor\"\nport = 9333\n";
+    let ide = up(text, "farhelm up").machine.agents.ide;
+    assert_eq!(ide.ide_ports, ["127.0.0.1:9222", "127.0.0.1:9223"]);
+    assert_eq!(ide.ide_start[0].port, 9333);
+    assert_eq!(ide.config().all_ports().len(), 3);
+    let spoken = up(text, "farhelm up --ide-ports 1").machine.agents.ide;
+    assert_eq!(spoken.ide_ports, ["127.0.0.1:1"]);
+    let wrong = refused("[ide]\nports = [\"192.168.1.7:9222\"]", "farhelm up");
+    assert!(wrong.starts_with("farhelm.toml:2: "), "{wrong}");
+}
+
+#[test]
 fn the_notify_table_is_the_notify_flags() {
     use crate::arguments::Occasion;
 

@@ -200,6 +200,7 @@ impl Engine {
             workspace_name: name.map(str::to_owned),
             workspace_path: opened.workspace_path.clone(),
             machine: Some(self.settings.machine.clone()),
+            signature: opened.signature.as_deref().map(Into::into),
             ..Meta::of_agent(opened.agent.clone())
         };
         Named {

@@ -76,6 +76,7 @@ impl Engine {
             worktree: prepared.worktree,
             arguments: launch.arguments,
             launch: Some(launch.request),
+            signature: None,
         };
         let starting = Starting { opened: opened.clone(), until, held: vec![] };
         self.starting.insert(session.clone(), starting);

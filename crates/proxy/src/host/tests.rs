@@ -729,6 +729,7 @@ fn an_attempt_whose_fate_nobody_knows_is_told_so() {
         worktree: None,
         arguments: vec![],
         launch: Some("l".into()),
+        signature: None,
     };
     for record in [
         journal::Record::Opened(session.clone(), opened),

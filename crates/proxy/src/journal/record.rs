@@ -57,9 +57,13 @@ pub struct Opened {
     /// For its program, besides its driver's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
-    /// The launch that it answers; `None` for the session that is there from the start.
+    /// The launch that it answers; `None` for the session that is there from the start, and
+    /// for one whose panel was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<RequestId>,
+    /// Recognises its panel after a restart, where it lives in one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
 }
 
 /// An earlier conversation of an agent.

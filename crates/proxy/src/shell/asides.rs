@@ -8,7 +8,7 @@ use std::time::Duration;
 use domain::content::Failure;
 use domain::{AgentType, RequestId};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use wire::native::shapes::ResumableList;
 
@@ -16,6 +16,7 @@ use crate::catalog::Catalog;
 use crate::discovery::Discovery;
 use crate::engine::Preparation;
 use crate::host::{Input, Turn};
+use crate::panels::ProfileSet;
 use crate::preparation::Preparer;
 use crate::{ProxyConfig, conversations, processes};
 
@@ -43,6 +44,7 @@ impl Asides {
     pub(super) fn new(
         config: &ProxyConfig,
         catalog: &Arc<Catalog>,
+        profiles: watch::Receiver<Arc<ProfileSet>>,
         found: mpsc::Sender<Input>,
         handle: Handle,
     ) -> Self {
@@ -50,6 +52,7 @@ impl Asides {
             catalog: Arc::clone(catalog),
             allowed_roots: config.allowed_roots.clone(),
             worktrees: config.data.join(WORKTREES_FOLDER),
+            profiles,
         });
         let look_again = Arc::new(Notify::new());
         let mut tasks = JoinSet::new();

@@ -164,6 +164,7 @@ fn config(relay: String, data: &Path) -> ProxyConfig {
         allowed_roots: vec![],
         agents: vec![],
         guards: crate::config::Guards::default(),
+        ide: crate::panels::IdeConfig::default(),
     }
 }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use domain::content::Failure;
 use domain::{MessageId, SessionId, Timestamp};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::asides::{Asides, FOUND_MAX};
 use super::folder::{self, Folder};
@@ -19,8 +19,9 @@ use crate::catalog::Catalog;
 use crate::discovery::Discovery;
 use crate::disk::FileDisk;
 use crate::engine::{Fetch, FetchFault, Ids, Settings};
-use crate::host::{Host, Input, Turn};
+use crate::host::{Act, Host, Input, Turn};
 use crate::journal::Attempt;
+use crate::panels::{self, Panels, ProfileSet};
 use crate::processes::{self, HEARD_MAX, Heard, Processes};
 use crate::records::FileRecords;
 use crate::{Fault, ProxyConfig};
@@ -69,9 +70,13 @@ impl Worker {
             tracing::info!(%session, "ended what an earlier proxy had left running");
         }
         let catalog = Arc::new(Catalog::new(&config.agents));
+        let profiles = Arc::new(ProfileSet::load(config.ide.profiles.as_deref()));
+        let profiles = watch::Sender::new(profiles);
         let settings = settings(config, &catalog);
         let guards = settings.guards;
-        let (journal, drivers) = (Mortal(journal), aids::watched(catalog.drivers()));
+        let (journal, drivers) =
+            (Mortal(journal), panels::drivers(catalog.drivers(), profiles.subscribe()));
+        let drivers = aids::watched(drivers);
         let host = Host::open(settings, journal, records, drivers, ids()?, now())?;
         if host.torn_bytes() > 0 {
             tracing::warn!(
@@ -84,11 +89,16 @@ impl Worker {
         let (heard, said) = mpsc::channel(HEARD_MAX);
         let processes = Processes::new(heard, running, guards.memory_bytes_max, handle.clone());
         let (tell_found, found) = mpsc::channel(FOUND_MAX);
-        let mut asides = Asides::new(config, &catalog, tell_found, handle.clone());
+        let mut asides =
+            Asides::new(config, &catalog, profiles.subscribe(), tell_found, handle.clone());
         asides.tidy(&config.data, host.sessions());
+        let (tell_news, news) = mpsc::channel(panels::NEWS_MAX);
+        let new_id = || random().ok();
+        let panels = Panels::new(&config.ide, &config.data, profiles, tell_news, new_id, &handle);
         let work = move || {
-            let mut work = Work { host, processes, asides, outgoing: None, put_off: vec![] };
-            let heard = Sources { inbox, said, found };
+            let (outgoing, put_off) = (None, vec![]);
+            let mut work = Work { host, processes, panels, asides, outgoing, put_off };
+            let heard = Sources { inbox, said, found, news };
             let outcome = work.go_on(heard, &errands, &greeted, &handle);
             handle.block_on(work.processes.end_all());
             // Held until the host is gone.
@@ -118,11 +128,13 @@ struct Sources {
     inbox: mpsc::Receiver<Event>,
     said: mpsc::Receiver<Heard>,
     found: mpsc::Receiver<Input>,
+    news: mpsc::Receiver<Input>,
 }
 
 struct Work {
     host: Host<Mortal<FileDisk>, FileRecords>,
     processes: Processes,
+    panels: Panels,
     asides: Asides,
     outgoing: Option<mpsc::Sender<Bytes>>,
     put_off: Vec<Input>,
@@ -136,10 +148,10 @@ impl Work {
         greeted: &AtomicBool,
         handle: &Handle,
     ) -> Result<(), Fault> {
-        let Sources { inbox, said, found } = &mut sources;
+        let Sources { inbox, said, found, news } = &mut sources;
         let (mut events, mut heard) =
             (Vec::with_capacity(BATCH_MAX), Vec::with_capacity(BATCH_MAX));
-        let mut asides = vec![];
+        let (mut asides, mut told) = (vec![], vec![]);
         // What the sessions want at their start does not wait for anybody.
         self.turn(vec![], errands, handle)?;
         loop {
@@ -152,6 +164,7 @@ impl Work {
                     taken = inbox.recv_many(&mut events, BATCH_MAX) => taken == 0,
                     _ = said.recv_many(&mut heard, BATCH_MAX), if may_listen => false,
                     _ = found.recv_many(&mut asides, BATCH_MAX) => false,
+                    _ = news.recv_many(&mut told, BATCH_MAX), if may_listen => false,
                     () = tokio::time::sleep(wait) => false,
                 }
             });
@@ -163,6 +176,7 @@ impl Work {
                 inputs.push(self.input(event));
             }
             inputs.append(&mut asides);
+            inputs.append(&mut told);
             let current = heard.drain(..).filter(|heard| self.processes.is_current(heard));
             inputs.extend(current.map(|heard| Input::Agent(heard.session, heard.input)));
             self.turn(inputs, errands, handle)?;
@@ -197,10 +211,18 @@ impl Work {
         let mut turn = self.host.handle(inputs, now())?;
         self.put_off.extend(self.asides.begin(&mut turn));
         let Turn { frames, disconnect, complaints, fetches: wanted, acts, pictures, .. } = turn;
+        for session in turn.changed_panels {
+            self.panels.look_at(&session);
+        }
+        let refused = turn.panel_jobs.into_iter().filter_map(|job| self.panels.carry_out(job));
+        self.put_off.extend(refused);
         for failure in complaints {
             tracing::warn!(code = %failure.code, message = %failure.message, "the relay complained");
         }
         for (session, act) in acts {
+            if matches!(act, Act::Forget(_)) {
+                self.panels.forget(&session);
+            }
             self.processes.carry_out(&session, act);
         }
         for fetch in wanted {

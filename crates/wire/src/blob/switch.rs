@@ -274,7 +274,7 @@ fn standing(
     told.extend(places.map(|(place, send)| queued(send, place + 1, None)));
     told.extend(view.prompts.iter().map(|prompt| prompts::asked(prompt, None, now, None)));
     for delta in drafts {
-        tokens.on_delta(view, delta, &Encoded::default(), &mut told);
+        told.extend(tokens.on_delta(view, delta, &Encoded::default()).into_iter().flatten());
     }
     told
 }

@@ -20,13 +20,13 @@ start({
       "aria-label": "Send message",
       click: (event) => (event.preventDefault(), chat.send(event)),
     }, "↑");
-    this.stopButton = h("button", { class: "stopButton_gGYT1w", "aria-label": "Stop", hidden: true, click: () => chat.stop() }, "■");
+    this.stopButton = h("button", { class: "stopButton_gGYT1w", type: "button", "aria-label": "Stop", hidden: true, click: () => chat.stop() }, "■");
     this.images = h("div", { class: "attachments_cKsPxg" });
     const box = h("div", { class: "inputWrapper_cKsPxg" });
     host.append(h("div", { class: "chatContainer_07S1Yg" },
       h("button", { "aria-label": "New conversation", click: () => chat.newChat() }, "+"),
       this.transcript, this.dialogHost, this.spinner, this.images,
-      h("form", { class: "inputContainer_cKsPxg" }, box,
+      h("form", { class: "inputContainer_cKsPxg", submit: (event) => event.preventDefault() }, box,
         // Always there, and no question: only its class resembles one.
         h("div", { class: "permissionsContainer_gGYT1w" }, h("button", { type: "button" }, "Ask before edits")),
         h("span", { class: "modelName_gGYT1w" }, chat.model),

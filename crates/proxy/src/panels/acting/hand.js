@@ -75,6 +75,9 @@
     return element.querySelector(EDITABLE) ?? element;
   };
 
+  const escaped = (words) =>
+    words.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/ {2}/g, " \u00a0");
+
   const isFocusWithin = (element) => {
     const active = document.activeElement;
     return active != null && active !== document.body && (element === active || element.contains(active));
@@ -135,11 +138,12 @@
     return clean(linesOf(own));
   };
 
-  const withoutSticky = (words) => {
-    if (!profile.composer.sticky) return words;
+  const stickyOf = (words) => {
+    if (!profile.composer.sticky) return "";
     const found = patternOf(profile.composer.sticky).exec(words);
-    return found && found.index === 0 ? words.slice(found[0].length) : words;
+    return found && found.index === 0 ? found[0] : "";
   };
+  const withoutSticky = (words) => words.slice(stickyOf(words).length);
 
   // What an editor that shows only some of its lines would copy, when everything is selected.
   const copied = (element) => {
@@ -199,6 +203,8 @@
 
   // ---- typing by the person ----
 
+  // Editors that write for themselves let no `input` come after `beforeinput`.
+  const TYPING = ["beforeinput", "input", "keydown", "compositionupdate"];
   let typedAt = null;
   let isOurs = false; // our own keys are trusted, too
   const onTyped = (event) => {
@@ -207,7 +213,7 @@
     const target = event.composedPath()[0];
     if (here && target instanceof Node && here.contains(target)) typedAt = performance.now();
   };
-  for (const type of ["input", "keydown", "compositionupdate"]) {
+  for (const type of TYPING) {
     document.addEventListener(type, onTyped, { capture: true, passive: true });
   }
 
@@ -301,7 +307,7 @@
 
     end() {
       for (const type of PRESSES) window.removeEventListener(type, onPress, { capture: true });
-      for (const type of ["input", "keydown", "compositionupdate"]) {
+      for (const type of TYPING) {
         document.removeEventListener(type, onTyped, { capture: true });
       }
     },
@@ -314,6 +320,7 @@
         has_scope: scope() != null,
         has_composer: element != null,
         text: words,
+        sticky: element ? stickyOf(text(element)) : "",
         has_chips: element ? chips(element) : false,
         is_focused: element ? isFocusWithin(element) : false,
         typed_ms_ago: typedMsAgo(),
@@ -369,14 +376,36 @@
       return withoutSticky(profile.composer.editor === "monaco" ? (copied(element) ?? text(element)) : text(element));
     },
 
-    paste(words) {
+    // By an event that says that it was pasted; as paragraphs, for editors that would else lose
+    // empty lines.
+    paste(words, hasParagraphs) {
       const element = composer();
       if (!element) return false;
       const data = new DataTransfer();
       data.setData("text/plain", words);
+      if (hasParagraphs) data.setData("text/html", words.split("\n").map((line) => `<p>${escaped(line)}</p>`).join(""));
       const event = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
       field(element).dispatchEvent(event);
       return event.defaultPrevented;
+    },
+
+    // The value of a text field, told as if it were typed.
+    setValue(words) {
+      const own = composer() && field(composer());
+      if (!own || typeof own.value !== "string") return false;
+      own.value = words;
+      own.dispatchEvent(new InputEvent("input", { bubbles: true, inputType: "insertText", data: words }));
+      return true;
+    },
+
+    // Into an editable element, in one piece.
+    insertHtml(words) {
+      const own = composer() && field(composer());
+      if (!own?.isContentEditable) return false;
+      const style = getComputedStyle(own);
+      const keeps = (style.whiteSpaceCollapse ?? style.whiteSpace).startsWith("pre");
+      const html = escaped(words);
+      return document.execCommand("insertHTML", false, keeps ? html : html.replace(/\n/g, "<br>"));
     },
 
     // Whether somebody took the picture: the event was used up.
@@ -392,10 +421,11 @@
       return event.defaultPrevented;
     },
 
-    // Everything around the composer that could be a picture's sign, to see one come.
+    // Everything beside the conversation, to see a picture's sign come.
     signs() {
       const around = scope();
-      return around ? around.querySelectorAll("*").length : 0;
+      const root = around && find(profile.transcript.root, around, (element) => !element.contains(composer()));
+      return around ? around.querySelectorAll("*").length - (root?.querySelectorAll("*").length ?? 0) : 0;
     },
 
     aim(wanted) {

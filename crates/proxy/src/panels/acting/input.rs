@@ -4,6 +4,8 @@
 //!
 //! Not here: where to press (`pressing`), what to type (`sending`).
 
+use std::time::Duration;
+
 use cdp::Fault;
 use serde_json::{Value, json};
 
@@ -140,7 +142,14 @@ impl Hand<'_> {
 
     /// Puts text where the focus is, as an input method does.
     pub(super) async fn insert(&self, text: &str) -> Result<(), Fault> {
-        self.input("Input.insertText", json!({"text": text})).await
+        self.insert_within(cdp::CALL_TIMEOUT, text).await
+    }
+
+    /// The same for a long text, for which a browser takes its time.
+    pub(super) async fn insert_within(&self, within: Duration, text: &str) -> Result<(), Fault> {
+        let (browser, page) = (&self.actor.browser, Some(&self.actor.page));
+        let params = json!({"text": text});
+        browser.call_within(within, page, "Input.insertText", params).await.map(drop)
     }
 
     /// Brings the mouse to a point of the target.

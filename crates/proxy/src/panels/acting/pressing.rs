@@ -25,6 +25,9 @@ const DIALOG_GONE_TIMEOUT: Duration = Duration::from_secs(5);
 const STOPPED_TIMEOUT: Duration = Duration::from_secs(10);
 /// A radio button lets its submit button come to life.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often something that moves or is covered is aimed at.
+const AIMS_MAX: usize = 5;
+const AIM_STEP: Duration = Duration::from_millis(100);
 
 /// What came of a press.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +92,19 @@ impl Hand<'_> {
         }
     }
 
+    /// Panels move: what is not where it was a moment ago is aimed at again.
     async fn press_by_mouse(&self, wanted: &Value) -> Result<Pressed, Fault> {
+        for _ in 1..AIMS_MAX {
+            let pressed = self.press_once(wanted).await?;
+            if pressed != Pressed::Covered {
+                return Ok(pressed);
+            }
+            tokio::time::sleep(AIM_STEP).await;
+        }
+        self.press_once(wanted).await
+    }
+
+    async fn press_once(&self, wanted: &Value) -> Result<Pressed, Fault> {
         let aim: Aim = self.call("aim", std::slice::from_ref(wanted)).await?;
         if !aim.found {
             return Ok(Pressed::Absent);

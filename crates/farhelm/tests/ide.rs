@@ -1,0 +1,18 @@
+//! Panels of IDEs as sessions: the real binary, a real Chromium, and pages with the landmarks of
+//! real panels. Skipped aloud where there is no Chromium.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "what a test stands on may fail it")]
+
+#[path = "ide/changes.rs"]
+mod changes;
+#[path = "ide/costs.rs"]
+mod costs;
+#[path = "ide/lives.rs"]
+mod lives;
+#[path = "ide/stage.rs"]
+mod stage;
+#[path = "process/support.rs"]
+#[expect(dead_code, reason = "shared with other tests, which use other parts of it")]
+mod support;
+#[path = "ide/talks.rs"]
+mod talks;

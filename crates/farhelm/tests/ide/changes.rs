@@ -1,0 +1,68 @@
+//! Panels that are not as they should be.
+
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+
+#[test]
+fn nothing_is_typed_into_a_panel_that_changed_and_the_doctor_says_what_moved() {
+    let Some(mut stage) = Stage::new("a changed panel") else { return };
+    stage.up();
+    let tab = stage.open("cursor", "ide", "");
+    let session = stage.session("cursor");
+    stage.panel_does(&tab, &json!({"do": "drop-composer"}));
+    stage.until("the change", |sessions| {
+        (sessions[0]["status"] == "agent_ui_changed").then_some(())
+    });
+    let sent = stage.place.run(&["send", &session, "never", "--timeout-ms", "20000"]);
+    assert_eq!(sent.status.code(), Some(1));
+    let journal = stage.panels.journal("ide");
+    assert!(!journal.iter().any(|entry| entry["kind"] == "sent"), "{journal:?}");
+
+    let port = stage.port.to_string();
+    let output = stage.place.run(&["doctor", "cdp", "--ide-ports", &port, "--json"]);
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    let text = told.to_string();
+    assert!(text.contains("full control"), "{text}");
+    assert!(text.contains("composer"), "{text}");
+    let kept = stage.place.data().join("panels/skeletons/cursor.json");
+    let kept = std::fs::read_to_string(kept).unwrap();
+    assert!(kept.contains("\"profile\":\"cursor\""), "{kept}");
+}
+
+#[test]
+fn inspection_shows_targets_profiles_and_landmarks() {
+    let Some(stage) = Stage::new("inspection") else { return };
+    stage.open("claude-vscode", "ide", "");
+    let port = stage.port.to_string();
+    let begun = std::time::Instant::now();
+    let panel = loop {
+        let seen = stage.place.json(&["cdp", "inspect", "--ide-ports", &port, "--json"]);
+        let targets = seen["ports"][0]["targets"].as_array().unwrap().clone();
+        let panels = targets.iter().filter_map(|it| it["panels"].get(0).cloned());
+        // The page may still be loading.
+        let is_whole = |it: &Value| {
+            it["landmarks"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|it| it["is_required"] == false || !it["alternative"].is_null())
+        };
+        let mut panels = panels.filter(|it| it["profile"] == "claude-vscode" && is_whole(it));
+        if let Some(panel) = panels.next() {
+            break panel;
+        }
+        assert!(begun.elapsed() < crate::support::PATIENCE, "{seen}");
+    };
+    let landmarks = panel["landmarks"].as_array().unwrap();
+    let composer = landmarks.iter().find(|it| it["name"] == "composer").unwrap();
+    assert_eq!((&composer["alternative"], &composer["is_required"]), (&json!(0), &json!(true)));
+    let words = stage.place.told(&["cdp", "inspect", "--ide-ports", &port]);
+    assert!(words.contains("claude-vscode (revision") && words.contains("composer"), "{words}");
+
+    let nowhere = stage.place.run(&["cdp", "inspect", "--ide-ports", "1"]);
+    assert_eq!(nowhere.status.code(), Some(1));
+    let wrong = stage.place.run(&["cdp", "inspect", "--ide-ports", "192.168.0.9:9222"]);
+    assert_eq!(wrong.status.code(), Some(2));
+}

@@ -1,0 +1,142 @@
+//! A browser with panels in it, and a machine that looks at them.
+
+use std::time::{Duration, Instant};
+
+use cdp::Browser;
+use fake_panels::{Chromium, Panels};
+use serde_json::{Value, json};
+
+use crate::support::{PATIENCE, Place, Up};
+
+/// Everything that a test needs. Dropped, all of it ends.
+pub(crate) struct Stage {
+    pub(crate) up: Option<Up>,
+    pub(crate) place: Place,
+    pub(crate) panels: Panels,
+    pub(crate) chromium: Option<Chromium>,
+    pub(crate) port: u16,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Stage {
+    /// `None` has been told on standard error.
+    pub(crate) fn new(test: &str) -> Option<Self> {
+        let told = |words: String| {
+            let must = std::env::var_os(fake_panels::CHROMIUM_VARIABLE).is_some();
+            assert!(!must, "{words}");
+            eprintln!("SKIPPED {test}: {words}");
+        };
+        let chromium = Chromium::start().map_err(told).ok()?;
+        let panels = Panels::start().map_err(told).ok()?;
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let (port, runtime) = (chromium.port(), runtime.unwrap());
+        let place = Place::new();
+        Some(Self { up: None, place, panels, chromium: Some(chromium), port, runtime })
+    }
+
+    /// Starts the machine, or starts it again.
+    pub(crate) fn up(&mut self) {
+        self.up_with(&[]);
+    }
+
+    pub(crate) fn up_with(&mut self, more: &[&str]) {
+        let port = self.port.to_string();
+        let words = [&["--no-demo", "--ide-ports", &port], more].concat();
+        self.up = Some(self.place.up(&words));
+    }
+
+    /// Kills the machine in the middle of whatever it does.
+    pub(crate) fn kill(&mut self) {
+        if let Some(up) = &mut self.up {
+            up.running.kill();
+        }
+        self.up = None;
+    }
+
+    /// Another browser at the same port.
+    pub(crate) fn restart_chromium(&mut self) {
+        self.chromium = None;
+        let port = format!("--remote-debugging-port={}", self.port);
+        self.chromium = Some(Chromium::start_with(&[&port]).unwrap());
+        assert_eq!(self.chromium.as_ref().unwrap().port(), self.port);
+    }
+
+    /// Opens a panel in a tab of its own. Gives the tab.
+    pub(crate) fn open(&self, panel: &str, instance: &str, switches: &str) -> String {
+        self.open_url(&self.panels.url(panel, instance, switches))
+    }
+
+    pub(crate) fn open_url(&self, url: &str) -> String {
+        let params = json!({"url": url});
+        let made = self.call("Target.createTarget", params);
+        made["targetId"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn call(&self, method: &str, params: Value) -> Value {
+        let address = format!("127.0.0.1:{}", self.port);
+        let call = async {
+            let browser = Browser::connect(&address).await?;
+            browser.call(None, method, params).await
+        };
+        self.runtime.block_on(call).unwrap()
+    }
+
+    /// Runs a script in a page, as somebody with a console would.
+    pub(crate) fn script(&self, target: &str, expression: &str) -> Value {
+        let address = format!("127.0.0.1:{}", self.port);
+        let run = async {
+            let browser = Browser::connect(&address).await?;
+            let session = browser.attach(target).await?;
+            let params = json!({"expression": expression, "returnByValue": true});
+            browser.call(Some(&session), "Runtime.evaluate", params).await
+        };
+        self.runtime.block_on(run).unwrap()["result"]["value"].clone()
+    }
+
+    /// Has a panel do something by itself.
+    pub(crate) fn panel_does(&self, target: &str, detail: &Value) {
+        let event = format!(
+            "document.dispatchEvent(new CustomEvent('panel:do', {{detail: {}}}))",
+            json!(detail.to_string())
+        );
+        self.script(target, &event);
+    }
+
+    pub(crate) fn sessions(&self) -> Vec<Value> {
+        let told = self.place.json(&["sessions", "--json"]);
+        told["sessions"].as_array().unwrap().clone()
+    }
+
+    /// Waits until the sessions are as wanted.
+    pub(crate) fn until<T>(&self, what: &str, wanted: impl Fn(&[Value]) -> Option<T>) -> T {
+        let begun = Instant::now();
+        loop {
+            let sessions = self.sessions();
+            if let Some(found) = wanted(&sessions) {
+                return found;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{what} never came; sessions: {sessions:#?}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// The id of the one session of an agent, healthy.
+    pub(crate) fn session(&self, agent: &str) -> String {
+        self.until(&format!("a healthy session of {agent}"), |sessions| {
+            let all: Vec<_> = sessions.iter().filter(|it| it["agent_type"] == agent).collect();
+            assert!(all.len() <= 1, "{all:#?}");
+            all.first().filter(|it| it["status"] == "healthy").map(|it| id(it))
+        })
+    }
+
+    /// Sends, and waits until it is delivered.
+    pub(crate) fn send(&self, session: &str, words: &str) {
+        let told = self.place.json(&["send", session, words, "--json"]);
+        assert_eq!(told["type"], "message_delivered", "{told}");
+    }
+}
+
+pub(crate) fn id(session: &Value) -> String {
+    session["session_id"].as_str().unwrap().to_owned()
+}

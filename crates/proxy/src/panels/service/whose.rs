@@ -1,0 +1,297 @@
+//! Whose a panel is, and when it becomes another's.
+
+use std::time::Duration;
+
+use agents::panel::identity::{Mark, PRINTS_MAX, Traits, print_of};
+use agents::panel::{Attached, News};
+use domain::SessionId;
+use tokio::time::Instant;
+
+use super::{Live, Service};
+use crate::engine::Adoption;
+use crate::host::Input;
+use crate::panels::sights::{Number, Peek, Sight};
+
+/// A conversation whose name cannot be read for so long is not shown any more: pages are without
+/// one for a moment while they load.
+const NAMELESS_AFTER: Duration = Duration::from_secs(3);
+
+impl Service {
+    /// A panel is seen, or another document in one that was there.
+    pub(super) async fn appeared(&mut self, sight: Sight) {
+        let peek = Peek::read(&sight.push);
+        let mark = self.mark(&sight, &peek);
+        let known = self.panels.remove(&sight.number);
+        let session = known.and_then(|panel| panel.session);
+        let panel = Live {
+            address: sight.address,
+            target: sight.target,
+            window: sight.window,
+            workspace_path: folder_of(&sight.window_url),
+            window_title: agents::panel::identity::workspace(&sight.profile, &sight.window_title)
+                .or_else(|| Some(sight.window_title.clone()).filter(|title| !title.is_empty())),
+            profile: sight.profile,
+            mark,
+            session: None,
+            hand: sight.hand,
+            nameless_since: None,
+        };
+        if let Some(session) = &session {
+            self.shown.remove(session);
+        }
+        self.panels.insert(sight.number, panel);
+        if self.claim_for_launch(sight.number, &sight.push).await {
+            return;
+        }
+        self.identify(sight.number, session.as_ref(), sight.push).await;
+    }
+
+    /// Finds whose a panel is, and tells them; nobody's becomes a new session.
+    pub(in crate::panels) async fn identify(
+        &mut self,
+        number: Number,
+        before: Option<&SessionId>,
+        push: String,
+    ) {
+        let Some(panel) = self.panels.get(&number) else { return };
+        let mark = panel.mark.clone();
+        let found = self.book.recognise(&mark, |session| self.shown.contains_key(session));
+        let found = found.cloned();
+        if let Some(before) = before
+            && found.as_ref().is_none_or(|entry| entry.session != *before)
+        {
+            self.book.unhand(before);
+            self.tell(before, shows_another()).await;
+        }
+        let session = match found {
+            Some(entry) if entry.is_put_away => {
+                if mark.prints.iter().all(|print| entry.mark.prints.contains(print)) {
+                    // A person closed it, and nothing was said since.
+                    return;
+                }
+                self.book.remove(&entry.session);
+                None
+            }
+            Some(entry) => Some(entry.session),
+            None => None,
+        };
+        let Some(session) = session.or_else(|| self.new_session()) else { return };
+        self.hand_over(number, session, push).await;
+    }
+
+    /// A panel is this session's from now on.
+    pub(in crate::panels) async fn hand_over(
+        &mut self,
+        number: Number,
+        session: SessionId,
+        push: String,
+    ) {
+        let Some(panel) = self.panels.get_mut(&number) else { return };
+        let known = self.book.get(&session);
+        // The number stays the one that the session was known by.
+        panel.mark.traits.ordinal = match known {
+            Some(entry) => entry.mark.traits.ordinal,
+            None => self.book.free_ordinal(&panel.mark),
+        };
+        if panel.mark.prints.is_empty()
+            && let Some(entry) = known
+        {
+            // A list that shows only a part may show none of what was said.
+            panel.mark.prints.clone_from(&entry.mark.prints);
+        }
+        panel.session = Some(session.clone());
+        let (mark, signature) = (panel.mark.clone(), panel.mark.traits.signature());
+        let (title, path) = (panel.window_title.clone(), panel.workspace_path.clone());
+        let adoption = Adoption {
+            session: session.clone(),
+            agent: panel.profile.id.as_str().into(),
+            display_name: panel.profile.display_name.clone(),
+            window_title: title.clone(),
+            workspace_path: path.clone(),
+            signature: signature.clone(),
+        };
+        self.shown.insert(session.clone(), number);
+        self.book.note(&session, mark);
+        self.book.save();
+        self.say(Input::Adopted(adoption)).await;
+        let attached = Attached { window_title: title, workspace_path: path, signature };
+        self.tell(&session, News::Attached(attached)).await;
+        self.tell(&session, News::Pushed(push)).await;
+    }
+
+    /// What an observer says, to whose panel it is; which may change by it.
+    pub(super) async fn pushed(&mut self, number: Number, push: String) {
+        let peek = Peek::read(&push);
+        let is_opening = self.is_opening(number);
+        let Some(panel) = self.panels.get_mut(&number) else { return };
+        let prints = prints(&peek);
+        let Some(session) = panel.session.clone() else {
+            // It was put away; somebody may have said something since.
+            let is_new = prints.iter().any(|print| !panel.mark.prints.contains(print));
+            let named = peek.conversation.filter(|_| peek.ready);
+            let is_other = named.is_some() && named != panel.mark.traits.conversation;
+            if (is_new || is_other) && !is_opening {
+                add_prints(&mut panel.mark, &prints);
+                if let Some(named) = named {
+                    panel.mark.traits.conversation = Some(named);
+                }
+                self.see_anew(number, None).await;
+            }
+            return;
+        };
+        match (panel.mark.traits.conversation.clone(), peek.conversation) {
+            (Some(known), Some(now)) if known != now => {
+                return self.switch(number, &session, Some(now), &prints).await;
+            }
+            (None, Some(now)) => {
+                let elsewhere = Mark {
+                    target: String::new(),
+                    traits: Traits { conversation: Some(now.clone()), ..panel.mark.traits.clone() },
+                    prints: vec![],
+                };
+                let other = self.book.recognise(&elsewhere, |it| self.shown.contains_key(it));
+                let is_others = other.is_some_and(|entry| {
+                    entry.session != session
+                        && entry.mark.traits.conversation.as_deref() == Some(now.as_str())
+                });
+                if is_others {
+                    return self.switch(number, &session, Some(now), &prints).await;
+                }
+                if let Some(panel) = self.panels.get_mut(&number) {
+                    panel.mark.traits.conversation = Some(now.clone());
+                }
+                self.book.note_conversation(&session, &now);
+                self.book.save();
+            }
+            (Some(_), None) if peek.ready && peek.composer.is_some() => {
+                let since = *panel.nameless_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= NAMELESS_AFTER {
+                    return self.switch(number, &session, None, &prints).await;
+                }
+            }
+            (Some(_) | None, None | Some(_)) => panel.nameless_since = None,
+        }
+        for print in &prints {
+            self.book.note_print(&session, print);
+        }
+        self.tell(&session, News::Pushed(push)).await;
+    }
+
+    /// The panel shows another conversation.
+    async fn switch(
+        &mut self,
+        number: Number,
+        session: &SessionId,
+        conversation: Option<String>,
+        prints: &[String],
+    ) {
+        if self.is_opening(number) {
+            // Whoever opens it says whose it is.
+            return;
+        }
+        self.book.unhand(session);
+        self.shown.remove(session);
+        self.tell(session, shows_another()).await;
+        if let Some(panel) = self.panels.get_mut(&number) {
+            panel.session = None;
+            panel.nameless_since = None;
+            panel.mark.traits.conversation = conversation;
+            panel.mark.traits.ordinal = 0;
+            panel.mark.prints = prints.to_vec();
+        }
+        self.see_anew(number, None).await;
+    }
+
+    /// Looks at a panel as if it had just been found.
+    pub(super) async fn see_anew(&mut self, number: Number, before: Option<&SessionId>) {
+        let Some(panel) = self.panels.get(&number) else { return };
+        let Some(place) = panel.hand.place.borrow().clone() else { return };
+        let whole = super::super::watcher::whole(&panel.hand.browser, &place).await;
+        let Ok(push) = whole else { return };
+        let peek = Peek::read(&push);
+        if let Some(panel) = self.panels.get_mut(&number) {
+            panel.mark.prints = prints(&peek);
+        }
+        self.identify(number, before, push).await;
+    }
+
+    fn mark(&self, sight: &Sight, peek: &Peek) -> Mark {
+        let folder = folder_of(&sight.window_url);
+        let mut traits =
+            Traits::new(&sight.profile, &sight.target_url, &sight.window_title, folder.as_deref());
+        traits.conversation.clone_from(&peek.conversation);
+        let is_alike = |panel: &&Live| {
+            let other = &panel.mark.traits;
+            other.profile == traits.profile
+                && other.extension == traits.extension
+                && other.workspace == traits.workspace
+        };
+        let before = self.panels.iter().filter(|(number, _)| **number != sight.number);
+        traits.ordinal = before.map(|(_, panel)| panel).filter(is_alike).count();
+        Mark { target: sight.target.clone(), traits, prints: prints(peek) }
+    }
+}
+
+fn shows_another() -> News {
+    let reason = "Its panel shows another chat".to_owned();
+    News::Gone { reason, is_closed: false }
+}
+
+/// The last things that a person said.
+fn prints(peek: &Peek) -> Vec<String> {
+    let users = peek.rows.iter().filter(|row| row.role == "user" && !row.text.trim().is_empty());
+    let mut prints: Vec<_> = users.map(|row| print_of(&row.text)).collect();
+    let surplus = prints.len().saturating_sub(PRINTS_MAX);
+    prints.drain(..surplus);
+    prints
+}
+
+fn add_prints(mark: &mut Mark, prints: &[String]) {
+    let new: Vec<_> = prints.iter().filter(|it| !mark.prints.contains(it)).cloned().collect();
+    mark.prints.extend(new);
+    let surplus = mark.prints.len().saturating_sub(PRINTS_MAX);
+    mark.prints.drain(..surplus);
+}
+
+/// The folder that a window's address names, as VS Code in a browser does.
+pub(super) fn folder_of(url: &str) -> Option<String> {
+    let (_, query) = url.split_once('?')?;
+    let query = query.split('#').next()?;
+    let pair = query.split('&').find_map(|pair| {
+        pair.strip_prefix("folder=").or_else(|| pair.strip_prefix("workspace="))
+    })?;
+    let path = decoded(pair)?;
+    path.starts_with('/').then_some(path)
+}
+
+/// Without `%20` and the like.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = vec![];
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                let digits = std::str::from_utf8(&digits).ok()?;
+                bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            }
+            b'+' => bytes.push(b' '),
+            other => bytes.push(other),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_read_from_a_windows_address() {
+        let url = "http://127.0.0.1:8390/?folder=/src/my%20kite&x=1#h";
+        assert_eq!(folder_of(url).as_deref(), Some("/src/my kite"));
+        assert_eq!(folder_of("http://127.0.0.1/?folder=kite"), None);
+        assert_eq!(folder_of("http://127.0.0.1/"), None);
+        assert_eq!(folder_of("http://127.0.0.1/?folder=/a%2"), None);
+    }
+}

@@ -1,0 +1,474 @@
+//! One target of a browser: finds the panels in it, has each observed, and passes on what the
+//! observers say.
+//!
+//! Invariant: a panel is told of once it has come to rest, and again whenever its document is
+//! another one; what it pushes in between is passed on in order and once.
+//!
+//! Not here: which targets there are (`port`), whose a panel is (`service`), doing something in
+//! it (`acting`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use agents::panel::Profile;
+use agents::panel::profile::TargetKind;
+use cdp::{Browser, Event, Fault, Place};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use super::acting::Actor;
+use super::candidates::{Candidate, candidates};
+use super::port::{LOOK_EVERY, Shared};
+use super::sights::{Hand, Leaving, Number, Peek, Queue, Seen, Sight, Window};
+
+/// The binding that observers push through.
+pub(crate) const BINDING: &str = "farhelmPush";
+/// After something moved, before it is looked at: more will move.
+const SETTLE: Duration = Duration::from_millis(150);
+/// A panel that has not come to rest for so long is told of as it is.
+const REST_WITHIN: Duration = Duration::from_secs(5);
+/// An observer that was silent for so long is asked whether it is there. It beats more often,
+/// but not in a window that nobody sees.
+const SILENCE_MAX: Duration = Duration::from_secs(15);
+/// How often the whole view is asked for, by which the observer knows that it is wanted.
+const LEASE: Duration = Duration::from_secs(120);
+/// Looks in a row that do not find the panel's element before it counts as hidden.
+const MISSES_MAX: u8 = 2;
+
+/// What a watcher is told.
+pub(super) enum Told {
+    /// Something happened in its target.
+    Event(Arc<Event>),
+    /// Something may have.
+    Missed,
+    /// The target is gone.
+    Ended(Leaving),
+}
+
+/// What a target is called now.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct About {
+    pub(super) window: String,
+    pub(super) window_title: String,
+    pub(super) window_url: String,
+    pub(super) url: String,
+}
+
+/// A panel that is observed.
+struct Watched {
+    number: Number,
+    profile: Arc<Profile>,
+    place: Place,
+    tell_place: watch::Sender<Option<Place>>,
+    is_told: bool,
+    is_blind: bool,
+    misses: u8,
+    installed_at: Instant,
+    heard_at: Instant,
+    leased_at: Instant,
+    /// What was passed on last.
+    last: (String, u64),
+}
+
+pub(super) struct Watcher {
+    address: String,
+    target: String,
+    kind: TargetKind,
+    browser: Browser,
+    session: cdp::SessionId,
+    queue: Queue,
+    about: watch::Receiver<About>,
+    shared: Shared,
+    panels: BTreeMap<String, Watched>,
+}
+
+impl Watcher {
+    pub(super) fn new(
+        (address, target, kind): (String, String, TargetKind),
+        (browser, session, queue): (Browser, cdp::SessionId, Queue),
+        about: watch::Receiver<About>,
+        shared: Shared,
+    ) -> Self {
+        let panels = BTreeMap::new();
+        Self { address, target, kind, browser, session, queue, about, shared, panels }
+    }
+
+    pub(super) async fn run(mut self, mut told: mpsc::Receiver<Told>) {
+        if let Err(fault) = self.begin().await {
+            tracing::debug!(%fault, "a target cannot be watched");
+        }
+        let mut tick = interval(LOOK_EVERY);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut look_at: Option<Instant> = None;
+        let leaving = loop {
+            let due = look_at.unwrap_or_else(|| Instant::now() + LOOK_EVERY);
+            let has_moved = tokio::select! {
+                told = told.recv() => match told {
+                    None => break Leaving::Lost,
+                    Some(Told::Ended(leaving)) => break leaving,
+                    Some(Told::Event(event)) => self.hear(&event).await,
+                    Some(Told::Missed) => {
+                        self.see_all_again().await;
+                        true
+                    }
+                },
+                () = sleep_until(due), if look_at.is_some() => {
+                    look_at = None;
+                    self.look(false).await;
+                    false
+                }
+                _ = tick.tick() => {
+                    self.look(true).await;
+                    self.tend().await;
+                    false
+                }
+                changed = self.shared.profiles.changed() => {
+                    if changed.is_err() {
+                        break Leaving::Lost;
+                    }
+                    self.drop_changed().await;
+                    true
+                }
+            };
+            if has_moved && look_at.is_none() {
+                look_at = Some(Instant::now() + SETTLE);
+            }
+        };
+        for (_, panel) in std::mem::take(&mut self.panels) {
+            self.tell(Seen::Gone(panel.number, leaving)).await;
+        }
+        if self.kind == TargetKind::Page {
+            let (address, target) = (self.address.clone(), self.target.clone());
+            self.tell(Seen::WindowGone { address, target }).await;
+        }
+    }
+
+    /// Only what is needed to hear of frames and pushes.
+    async fn begin(&mut self) -> Result<(), Fault> {
+        self.call("Page.enable", json!({})).await?;
+        let binding = json!({"name": BINDING, "executionContextName": cdp::WORLD});
+        self.call("Runtime.addBinding", binding).await?;
+        if self.kind == TargetKind::Page {
+            let About { window_title, window_url, .. } = self.about.borrow().clone();
+            let hand = self.hand(watch::Sender::new(None).subscribe());
+            let (address, target) = (self.address.clone(), self.target.clone());
+            let window = Window { address, target, title: window_title, url: window_url, hand };
+            self.tell(Seen::Window(window)).await;
+        }
+        Ok(())
+    }
+
+    /// Whether frames or documents moved.
+    async fn hear(&mut self, event: &Event) -> bool {
+        match event.method.as_str() {
+            "Runtime.bindingCalled" if event.params["name"] == BINDING => {
+                let context = event.params["executionContextId"].as_i64();
+                let frame = self.panels.iter().find(|(_, it)| Some(it.place.context) == context);
+                let frame = frame.map(|(frame, _)| frame.clone());
+                if let (Some(frame), Some(push)) = (frame, event.params["payload"].as_str()) {
+                    self.pushed(&frame, push).await;
+                }
+                false
+            }
+            "Page.frameNavigated"
+            | "Page.frameDetached"
+            | "Page.frameAttached"
+            | "Page.navigatedWithinDocument"
+            | "Page.loadEventFired"
+            | "Page.domContentEventFired"
+            | "Runtime.executionContextsCleared" => true,
+            _ => false,
+        }
+    }
+
+    async fn pushed(&mut self, frame: &str, push: &str) {
+        let Some(panel) = self.panels.get_mut(frame) else { return };
+        panel.heard_at = Instant::now();
+        panel.is_blind = false;
+        let peek = Peek::read(push);
+        if !panel.is_told {
+            if peek.is_settled() {
+                self.tell_of(frame).await;
+            }
+            return;
+        }
+        // Older than what was passed on already.
+        if panel.last.0 == peek.epoch && peek.n <= panel.last.1 {
+            return;
+        }
+        panel.last = (peek.epoch, peek.n);
+        let number = panel.number;
+        self.tell(Seen::Pushed(number, push.to_owned())).await;
+    }
+
+    /// Looks which panels there are. Without a reason also at those that are known.
+    async fn look(&mut self, is_thorough: bool) {
+        let Ok(frames) = cdp::frames::all(&self.browser, &self.session).await else { return };
+        let profiles = Arc::clone(&self.shared.profiles.borrow());
+        let found = candidates(self.kind, &frames, profiles.all());
+        let is_found = |frame: &String| found.iter().any(|it| it.frame == *frame);
+        let gone: Vec<_> = self.panels.keys().filter(|it| !is_found(it)).cloned().collect();
+        for frame in gone {
+            self.hide(&frame).await;
+        }
+        for candidate in found {
+            self.look_at(&candidate, is_thorough).await;
+        }
+    }
+
+    async fn look_at(&mut self, candidate: &Candidate, is_thorough: bool) {
+        let frame = candidate.frame.as_str();
+        let Some(panel) = self.panels.get(frame) else {
+            if let Ok(Some(profile)) = self.probe(frame, &candidate.profiles).await {
+                self.install(frame, profile, None).await;
+            }
+            return;
+        };
+        let (profile, number) = (Arc::clone(&panel.profile), panel.number);
+        let is_there = self.browser.is_there(&panel.place).await.unwrap_or(false);
+        if is_there && !is_thorough {
+            return;
+        }
+        let one = [Arc::clone(&profile)];
+        let Ok(shown) = self.probe(frame, &one).await else { return };
+        match (shown, is_there) {
+            (Some(_), true) => {
+                if let Some(panel) = self.panels.get_mut(frame) {
+                    panel.misses = 0;
+                }
+            }
+            // Another document, and the same panel.
+            (Some(_), false) => self.install(frame, profile, Some(number)).await,
+            (None, _) => {
+                let Some(panel) = self.panels.get_mut(frame) else { return };
+                panel.misses += 1;
+                if panel.misses >= MISSES_MAX {
+                    self.hide(frame).await;
+                }
+            }
+        }
+    }
+
+    /// The first profile whose panel is in a frame's document. Turns nothing on.
+    async fn probe(
+        &self,
+        frame: &str,
+        profiles: &[Arc<Profile>],
+    ) -> Result<Option<Arc<Profile>>, Fault> {
+        if let Some(first) = profiles.first()
+            && first.target.scope.is_empty()
+        {
+            return Ok(Some(Arc::clone(first)));
+        }
+        let scopes: Vec<_> = profiles.iter().map(|profile| &profile.target.scope).collect();
+        let world = json!({"frameId": frame, "worldName": cdp::WORLD});
+        let world = self.call("Page.createIsolatedWorld", world).await?;
+        let expression = format!(
+            "({}).findIndex((any) => !any.length || any.some((one) => {{ try {{ return \
+             document.querySelector(one) }} catch {{ return false }} }}))",
+            json!(scopes)
+        );
+        let evaluate = json!({
+            "contextId": world["executionContextId"],
+            "expression": expression,
+            "returnByValue": true,
+        });
+        let answer = self.call("Runtime.evaluate", evaluate).await?;
+        let found = answer["result"]["value"].as_u64().and_then(|at| usize::try_from(at).ok());
+        Ok(found.and_then(|at| profiles.get(at)).map(Arc::clone))
+    }
+
+    /// Has a panel observed; it is told of when it has come to rest.
+    async fn install(&mut self, frame: &str, profile: Arc<Profile>, number: Option<Number>) {
+        let number = number.unwrap_or_else(|| self.shared.numbers.fetch_add(1, Ordering::Relaxed));
+        match self.observe(frame, &profile, number).await {
+            Ok(place) => {
+                let known = self.panels.remove(frame).map(|panel| panel.tell_place);
+                let tell_place = known.unwrap_or_else(|| watch::Sender::new(None));
+                tell_place.send_replace(Some(place.clone()));
+                let now = Instant::now();
+                let panel = Watched {
+                    number,
+                    profile,
+                    place,
+                    tell_place,
+                    is_told: false,
+                    is_blind: false,
+                    misses: 0,
+                    installed_at: now,
+                    heard_at: now,
+                    leased_at: now,
+                    last: (String::new(), 0),
+                };
+                self.panels.insert(frame.to_owned(), panel);
+            }
+            // It was reloaded once more.
+            Err(Fault::Gone | Fault::Closed) => {}
+            Err(fault) => {
+                tracing::debug!(profile = profile.id, %fault, "a panel cannot be observed");
+                self.blind(frame, &fault.to_string()).await;
+            }
+        }
+    }
+
+    async fn observe(
+        &self,
+        frame: &str,
+        profile: &Arc<Profile>,
+        number: Number,
+    ) -> Result<Place, Fault> {
+        let place = cdp::world(&self.browser, &self.session, frame).await?;
+        let expression = format!(
+            "(void ({})({}, {}, {}), true)",
+            agents::panel::OBSERVER,
+            json!(profile),
+            json!(BINDING),
+            json!(format!("{number}-{}", now_ms())),
+        );
+        self.browser.evaluate(&place, &expression, false).await?;
+        let (browser, page) = (self.browser.clone(), self.session.clone());
+        let actor = Actor { browser, place: place.clone(), page, profile: Arc::clone(profile) };
+        // Whoever acts later looks for itself, and says what is wrong.
+        let _ = actor.prepare().await;
+        Ok(place)
+    }
+
+    /// Tells of a panel, with everything that it shows.
+    async fn tell_of(&mut self, frame: &str) {
+        let Some(panel) = self.panels.get(frame) else { return };
+        let place = panel.place.clone();
+        let push = match self.whole(&place).await {
+            Ok(push) => push,
+            Err(Fault::Gone | Fault::Closed) => return,
+            Err(fault) => return self.blind(frame, &fault.to_string()).await,
+        };
+        let peek = Peek::read(&push);
+        let Some(panel) = self.panels.get_mut(frame) else { return };
+        panel.is_told = true;
+        panel.leased_at = Instant::now();
+        panel.last = (peek.epoch, peek.n);
+        let (number, profile) = (panel.number, Arc::clone(&panel.profile));
+        let place = panel.tell_place.subscribe();
+        let about = self.about.borrow().clone();
+        let sight = Sight {
+            number,
+            address: self.address.clone(),
+            target: self.target.clone(),
+            window: about.window,
+            profile,
+            window_title: about.window_title,
+            window_url: about.window_url,
+            target_url: about.url,
+            push,
+            hand: self.hand(place),
+        };
+        self.tell(Seen::Appeared(Box::new(sight))).await;
+    }
+
+    /// What needs a look from time to time: silence, leases, panels that never rest.
+    async fn tend(&mut self) {
+        let frames: Vec<_> = self.panels.keys().cloned().collect();
+        for frame in frames {
+            let Some(panel) = self.panels.get(&frame) else { continue };
+            let now = Instant::now();
+            if !panel.is_told {
+                if now - panel.installed_at >= REST_WITHIN {
+                    self.tell_of(&frame).await;
+                }
+            } else if now - panel.heard_at >= SILENCE_MAX || now - panel.leased_at >= LEASE {
+                self.see_again(&frame).await;
+            }
+        }
+    }
+
+    async fn see_all_again(&mut self) {
+        let frames: Vec<_> = self.panels.keys().cloned().collect();
+        for frame in frames {
+            self.see_again(&frame).await;
+        }
+    }
+
+    /// The whole view of a panel that is told of already.
+    async fn see_again(&mut self, frame: &str) {
+        let Some(panel) = self.panels.get_mut(frame) else { return };
+        panel.heard_at = Instant::now();
+        let place = panel.place.clone();
+        match self.whole(&place).await {
+            Ok(push) => {
+                if let Some(panel) = self.panels.get_mut(frame) {
+                    panel.leased_at = Instant::now();
+                }
+                self.pushed(frame, &push).await;
+            }
+            Err(Fault::Closed) => {}
+            // The next look finds the new document.
+            Err(Fault::Gone) => self.look(false).await,
+            Err(fault) => self.blind(frame, &fault.to_string()).await,
+        }
+    }
+
+    async fn whole(&self, place: &Place) -> Result<String, Fault> {
+        whole(&self.browser, place).await
+    }
+
+    async fn blind(&mut self, frame: &str, reason: &str) {
+        let Some(panel) = self.panels.get_mut(frame) else { return };
+        if !std::mem::replace(&mut panel.is_blind, true) && panel.is_told {
+            let seen = Seen::Blind(panel.number, reason.to_owned());
+            self.tell(seen).await;
+        }
+    }
+
+    /// The panel is not shown any more.
+    async fn hide(&mut self, frame: &str) {
+        let Some(panel) = self.panels.remove(frame) else { return };
+        panel.tell_place.send_replace(None);
+        let _ = self.browser.evaluate(&panel.place, STOP, false).await;
+        if panel.is_told {
+            self.tell(Seen::Gone(panel.number, Leaving::Hidden)).await;
+        }
+    }
+
+    /// Panels whose profile is another one now are found anew.
+    async fn drop_changed(&mut self) {
+        let profiles = Arc::clone(&self.shared.profiles.borrow());
+        let is_same = |panel: &Watched| profiles.get(&panel.profile.id) == Some(&panel.profile);
+        let changed = self.panels.iter().filter(|(_, panel)| !is_same(panel));
+        let changed: Vec<_> = changed.map(|(frame, _)| frame.clone()).collect();
+        for frame in changed {
+            self.hide(&frame).await;
+        }
+    }
+
+    fn hand(&self, place: watch::Receiver<Option<Place>>) -> Hand {
+        let (browser, page) = (self.browser.clone(), self.session.clone());
+        Hand { browser, page, place, queue: self.queue.clone() }
+    }
+
+    async fn call(&self, method: &str, params: Value) -> Result<Value, Fault> {
+        self.browser.call(Some(&self.session), method, params).await
+    }
+
+    async fn tell(&self, seen: Seen) {
+        let _ = self.shared.tell.send(seen).await;
+    }
+}
+
+const STOP: &str = "(globalThis.__farhelm?.stop(), true)";
+const WHOLE: &str = "globalThis.__farhelm ? globalThis.__farhelm.snapshot() : null";
+
+/// The observer's whole view, now.
+pub(super) async fn whole(browser: &Browser, place: &Place) -> Result<String, Fault> {
+    match browser.evaluate(place, WHOLE, false).await? {
+        Value::String(push) => Ok(push),
+        Value::Null => Err(Fault::Gone),
+        other => Ok(other.to_string()),
+    }
+}
+
+fn now_ms() -> u128 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
+}
