@@ -232,8 +232,7 @@ impl PanelDriver {
         };
         let Some(at) = self.awaited.iter().position(is_it) else { return false };
         let Some(awaited) = self.awaited.remove(at) else { return false };
-        let line = self.notes.note_echoed(&awaited.id, awaited.attempt);
-        self.remember(line);
+        self.notes.echoed(&awaited.id, awaited.attempt);
         true
     }
 }

@@ -339,8 +339,7 @@ impl PanelDriver {
     fn note_told(&mut self, row: &mut Row, slot: &str, number: u32) {
         let chapter = self.notes.tellings.chapter.clone();
         let telling = Telling::new(&chapter, &row.key, slot, &row.text, row.ordinal, number);
-        let line = self.notes.note_told(telling);
-        self.remember(line);
+        self.notes.told(telling);
         row.is_done = true;
     }
 

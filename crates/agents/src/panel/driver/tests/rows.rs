@@ -195,3 +195,31 @@ fn a_tools_card_is_a_call_that_ends() {
     assert_eq!(statuses, [ToolStatus::Running, ToolStatus::Running, ToolStatus::Completed]);
     assert_eq!(bench.messages(), ["user: go", "agent: Done."]);
 }
+
+#[test]
+fn a_long_conversation_is_noted_in_one_line_after_it_was_told() {
+    let mut bench = Bench::attached();
+    let words: Vec<_> = (0..200).map(|n| format!("said {n}")).collect();
+    let rows: Vec<_> = words.iter().map(|words| ("user", words.as_str())).collect();
+    let noted = bench.notes.lines().count();
+    bench.show(&rows);
+    assert_eq!(bench.messages().len(), 200);
+    assert_eq!(bench.notes.lines().count(), noted, "not before it is on disk");
+    // The proxy dies now: all is told again, under the same ids.
+    let ids = |bench: &Bench| -> Vec<_> {
+        let reports = bench.reports();
+        let id = |report: &&Report| match report {
+            Report::Message { message, .. } => Some(message.id.clone()),
+            _ => None,
+        };
+        reports.iter().filter_map(id).collect()
+    };
+    let mut again = bench.restart();
+    again.show(&rows);
+    assert_eq!(ids(&again), ids(&bench));
+    bench.pass(1_000);
+    assert_eq!(bench.notes.lines().count(), noted + 1);
+    let mut after = bench.restart();
+    after.show(&rows);
+    assert_eq!(after.messages(), Vec::<String>::new());
+}
