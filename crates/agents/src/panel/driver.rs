@@ -44,6 +44,11 @@ const SILENT_MS: u64 = 90_000;
 /// How often the panel is looked at even if much is heard: its observer wants to be asked for.
 const LOOK_EVERY_MS: u64 = 120_000;
 
+/// How long it may take until what was told is noted.
+const NOTE_MS: u64 = 500;
+/// How long a panel that appeared may take to have its model.
+const WARM_MS: u64 = 8_000;
+
 /// How a session came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -128,6 +133,8 @@ pub struct PanelDriver {
     config: Option<AgentConfig>,
     heard_at: Timestamp,
     looked_at: Timestamp,
+    /// From then on the panel is ready, even if its model cannot be read.
+    warm_at: Timestamp,
     /// When anything was last thought about.
     woken_at: Timestamp,
 }
@@ -159,7 +166,16 @@ impl PanelDriver {
             config: None,
             heard_at: Timestamp(0),
             looked_at: Timestamp(0),
+            warm_at: Timestamp(0),
             woken_at: Timestamp(0),
+        }
+    }
+
+    /// Something is thought about. What was told last time is on disk by now.
+    fn wake(&mut self, now: Timestamp) {
+        self.woken_at = now;
+        if let Some(line) = self.notes.take_later() {
+            self.remember(line);
         }
     }
 
@@ -220,6 +236,7 @@ impl PanelDriver {
     fn attached(&mut self, _: &Attached, now: Timestamp) {
         self.phase = Phase::Attached;
         self.heard_at = now;
+        self.warm_at = now.plus_ms(WARM_MS);
         self.sight.forget();
         self.watch.attached();
         if !self.notes.is_ready {
@@ -317,6 +334,8 @@ impl PanelDriver {
     }
 
     fn close(&mut self, reason: CloseReason, request: Option<RequestId>, now: Timestamp) {
+        // Nothing is begun any more.
+        self.phase = Phase::Closed;
         for (_, pending) in std::mem::take(&mut self.jobs) {
             let words = "The session was closed before it was done";
             self.done(pending.purpose, Err(Failure::new("delivery_unknown", words)), now);
@@ -324,7 +343,6 @@ impl PanelDriver {
         self.fail_held(&Failure::new("session_not_connected", "The session was closed"));
         self.finish_rows(now);
         self.scribe.end_run(Outcome::Interrupted, None, now);
-        self.phase = Phase::Closed;
         self.scribe.closed(reason, request);
     }
 
@@ -459,7 +477,7 @@ impl Driver for PanelDriver {
     }
 
     fn on_order(&mut self, order: &Order, now: Timestamp) -> Vec<Output> {
-        self.woken_at = now;
+        self.wake(now);
         if self.phase != Phase::Closed {
             self.take_order(order, now);
         }
@@ -467,7 +485,7 @@ impl Driver for PanelDriver {
     }
 
     fn on_input(&mut self, input: Input, now: Timestamp) -> Vec<Output> {
-        self.woken_at = now;
+        self.wake(now);
         match input {
             Input::Panel(news) if self.phase != Phase::Closed => self.hear(news, now),
             Input::Kept { message, outcome } => self.scribe.kept(&message, outcome),
@@ -488,7 +506,7 @@ impl Driver for PanelDriver {
         if self.phase == Phase::Closed {
             return self.scribe.take();
         }
-        self.woken_at = now;
+        self.wake(now);
         self.scribe.on_deadline(now);
         self.give_up_jobs(now);
         self.watch_away(now);
@@ -515,6 +533,7 @@ impl Driver for PanelDriver {
             self.look_deadline(),
             watch.filter(|_| !self.is_doing(|it| matches!(it, Purpose::Look))),
             self.quiet_deadline(),
+            self.notes.has_later().then(|| self.woken_at.plus_ms(NOTE_MS)),
             self.held_deadline(),
             self.dialogs.deadline().filter(|_| self.can_follow()),
         ];

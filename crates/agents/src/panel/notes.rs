@@ -1,7 +1,8 @@
 //! What a panel's driver remembers on disk, a line each.
 //!
-//! Invariant: a send is noted before it is typed, so one that is not noted was never typed; a row
-//! is noted with its telling, so that a transcript that is seen again is not told again.
+//! Invariant: a send is noted before it is typed, so one that is not noted was never typed. A row is
+//! noted after its telling is on disk: a crash between the two tells it again, under the same id,
+//! by which it is recognised.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +12,11 @@ use serde::{Deserialize, Serialize};
 use super::tellings::{Telling, Tellings};
 
 /// A line.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Note {
+    /// All of these, in one line.
+    Several(Vec<Note>),
     /// The session was ready.
     Ready,
     /// Another chat is shown.
@@ -44,6 +47,8 @@ pub(super) struct Notes {
     pub(super) is_ready: bool,
     pub(super) tellings: Tellings,
     written: BTreeMap<(MessageId, Sequence), Written>,
+    /// What is so already, and is written down next time.
+    later: Vec<Note>,
 }
 
 impl Notes {
@@ -57,6 +62,7 @@ impl Notes {
 
     fn apply(&mut self, note: Note) {
         match note {
+            Note::Several(notes) => notes.into_iter().for_each(|note| self.apply(note)),
             Note::Ready => self.is_ready = true,
             Note::Chapter(name) => self.tellings.turn_to(name),
             Note::Renamed(name) => self.tellings.rename(name),
@@ -97,8 +103,28 @@ impl Notes {
         self.note(Note::Renamed(name))
     }
 
-    pub(super) fn note_told(&mut self, telling: Telling) -> String {
-        self.note(Note::Told(telling))
+    /// A row was told.
+    pub(super) fn told(&mut self, telling: Telling) {
+        self.apply(Note::Told(telling.clone()));
+        self.later.push(Note::Told(telling));
+    }
+
+    /// The row of a send was seen.
+    pub(super) fn echoed(&mut self, id: &MessageId, attempt: Sequence) {
+        let note = Note::Echoed { id: id.clone(), attempt };
+        self.apply(note.clone());
+        self.later.push(note);
+    }
+
+    /// Whether something is to be written down.
+    pub(super) fn has_later(&self) -> bool {
+        !self.later.is_empty()
+    }
+
+    /// The line for what was told last time.
+    pub(super) fn take_later(&mut self) -> Option<String> {
+        let later = std::mem::take(&mut self.later);
+        (!later.is_empty()).then(|| serde_json::to_string(&Note::Several(later)).ok()).flatten()
     }
 
     pub(super) fn note_writing(
@@ -112,10 +138,6 @@ impl Notes {
 
     pub(super) fn note_delivered(&mut self, id: &MessageId, attempt: Sequence) -> String {
         self.note(Note::Delivered { id: id.clone(), attempt })
-    }
-
-    pub(super) fn note_echoed(&mut self, id: &MessageId, attempt: Sequence) -> String {
-        self.note(Note::Echoed { id: id.clone(), attempt })
     }
 
     /// Whether a send was typed, or nearly.
@@ -143,8 +165,11 @@ mod tests {
             notes.note_ready(),
             notes.note_writing(&"m1".into(), Sequence(1), "p".to_owned()),
             notes.note_delivered(&"m1".into(), Sequence(1)),
-            notes.note_told(telling.clone()),
         ];
+        notes.told(telling.clone());
+        notes.echoed(&"m2".into(), Sequence(1));
+        lines.push(notes.take_later().unwrap());
+        assert_eq!(notes.take_later(), None);
         lines.push("{\"told".to_owned());
         let again = Notes::read(&lines.join("\n"));
         assert!(again.is_ready && again.was_written(&"m1".into(), Sequence(1)));

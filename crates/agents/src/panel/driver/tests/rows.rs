@@ -121,9 +121,9 @@ fn rows_that_a_virtual_list_takes_out_and_brings_back_are_no_news() {
     let mut bench = Bench::attached_as("vscode-chat");
     let row = |index: u64, role: &str, text: &str| {
         json!({"key": format!("{index}/{role}"), "ordinal": index, "role": role, "text": text,
-            "hash": "h"})
+            "hash": "h", "is_placed": true})
     };
-    bench.push(json!({"rows": [row(4, "user", "five"), row(5, "assistant", "six")]}));
+    bench.push(json!({"rows": [row(14, "user", "five"), row(15, "assistant", "six")]}));
     bench.pass(2_000);
     assert_eq!(bench.messages(), ["user: five", "agent: six"]);
     bench.take();
@@ -131,7 +131,7 @@ fn rows_that_a_virtual_list_takes_out_and_brings_back_are_no_news() {
     bench.push(json!({"kind": "whole", "rows": [row(0, "user", "one"), row(1, "assistant", "x")]}));
     bench.pass(2_000);
     bench.push(
-        json!({"kind": "whole", "rows": [row(5, "assistant", "six"), row(6, "user", "new")]}),
+        json!({"kind": "whole", "rows": [row(15, "assistant", "six"), row(16, "user", "new")]}),
     );
     bench.pass(2_000);
     assert_eq!(bench.messages(), ["user: new"]);
@@ -194,4 +194,32 @@ fn a_tools_card_is_a_call_that_ends() {
         .collect();
     assert_eq!(statuses, [ToolStatus::Running, ToolStatus::Running, ToolStatus::Completed]);
     assert_eq!(bench.messages(), ["user: go", "agent: Done."]);
+}
+
+#[test]
+fn a_long_conversation_is_noted_in_one_line_after_it_was_told() {
+    let mut bench = Bench::attached();
+    let words: Vec<_> = (0..200).map(|n| format!("said {n}")).collect();
+    let rows: Vec<_> = words.iter().map(|words| ("user", words.as_str())).collect();
+    let noted = bench.notes.lines().count();
+    bench.show(&rows);
+    assert_eq!(bench.messages().len(), 200);
+    assert_eq!(bench.notes.lines().count(), noted, "not before it is on disk");
+    // The proxy dies now: all is told again, under the same ids.
+    let ids = |bench: &Bench| -> Vec<_> {
+        let reports = bench.reports();
+        let id = |report: &&Report| match report {
+            Report::Message { message, .. } => Some(message.id.clone()),
+            _ => None,
+        };
+        reports.iter().filter_map(id).collect()
+    };
+    let mut again = bench.restart();
+    again.show(&rows);
+    assert_eq!(ids(&again), ids(&bench));
+    bench.pass(1_000);
+    assert_eq!(bench.notes.lines().count(), noted + 1);
+    let mut after = bench.restart();
+    after.show(&rows);
+    assert_eq!(after.messages(), Vec::<String>::new());
 }
