@@ -9,8 +9,8 @@
 //! | anything else | says `echo: …` |
 //!
 //! Switches of an address, joined by `&`: `instance=NAME` (what the journal calls it),
-//! `title=`, `conversation=`, `rows=N` (earlier rows), `draft=TEXT`, `ask=TEXT` (a dialog from the
-//! start), and `mutate=A,B,…`:
+//! `title=`, `conversation=`, `rows=N` (earlier rows), `draft=TEXT`, `sticky=TEXT` (stays in
+//! the composer), `ask=TEXT` (a dialog from the start), and `mutate=A,B,…`:
 //!
 //! | mutation | what is wrong |
 //! |---|---|

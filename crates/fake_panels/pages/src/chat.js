@@ -56,7 +56,8 @@ export class Chat {
     for (let number = 0; number < Number(option("rows") ?? 0); number += 1) {
       this.add(number % 2 ? "assistant" : "user", `earlier row ${number}`);
     }
-    if (option("draft")) this.editor.set(option("draft"));
+    const sticky = option("sticky") ?? "";
+    if (option("draft") || sticky) this.editor.set(sticky + (option("draft") ?? ""));
     if (mutates("rename-send")) this.#renameSend();
     if (mutates("drop-send")) this.skin.sendButton.remove();
     if (mutates("drop-composer")) this.editor.element.remove();
@@ -95,7 +96,7 @@ export class Chat {
     const emptied = () => {
       this.images = [];
       this.skin.noImages?.();
-      this.editor.clear();
+      this.editor.set(option("sticky") ?? "");
       this.changed();
     };
     if (mutates("slow-send")) setTimeout(emptied, SLOW_MS);

@@ -4,16 +4,18 @@ use std::time::{Duration, Instant};
 
 use agents::Image;
 use agents::panel::{Done, Task};
+use fake_panels::Chromium;
 use serde_json::json;
 
-use crate::stage::{Stage, code, open};
+use crate::stage::{Stage, code, open, open_in};
 
 const EDITORS: [&str; 6] =
     ["textarea", "plaintext", "lexical", "lexical-rich", "prosemirror", "monaco"];
 
 fn texts() -> Vec<(&'static str, String)> {
     let paragraph = "The quick brown fox; \"quotes\", <tags> & {braces} [\u{1f389} é ü 漢字]\n";
-    let long: String = (0..1_600).map(|number| format!("{number}: {paragraph}")).collect();
+    let lines: Vec<String> = (0..1_600).map(|number| format!("{number}: {paragraph}")).collect();
+    let long = lines.concat();
     assert!(long.len() > 100_000);
     vec![
         ("one line", "hello".to_owned()),
@@ -201,4 +203,74 @@ async fn focus_and_scroll_outside_of_the_composer_stay_as_they_were() {
     let scroll = stage.evaluate("document.querySelector('#conversation').scrollTop").await;
     assert_eq!(scroll, 100);
     stage.close().await;
+}
+
+#[tokio::test]
+async fn focus_in_the_window_around_a_webview_stays_where_it_was() {
+    let Some(stage) = open("focus around", "claude-vscode", "").await else { return };
+    let (browser, target) = (&stage.actor.browser, stage.target.clone());
+    let window = browser.attach(&target).await.unwrap();
+    let evaluate = async |expression: &str| {
+        let params = json!({"expression": expression, "returnByValue": true});
+        let answer = browser.call(Some(&window), "Runtime.evaluate", params).await.unwrap();
+        answer["result"]["value"].clone()
+    };
+    evaluate("document.querySelector('.code').focus()").await;
+    assert_eq!(stage.send("hello").await, Ok(Done::Plainly));
+    assert_eq!(evaluate("document.activeElement.className").await, "code");
+    assert_eq!(evaluate("document.querySelector('.code').value").await, "fn main() {}");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_a_panel_puts_before_every_message_stays_and_is_no_draft() {
+    for (switches, expected) in
+        [("sticky=@fixture%20", "@fixture "), ("sticky=@fixture%20&draft=mine", "@fixture mine")]
+    {
+        let Some(stage) = open("sticky", "vscode-chat", switches).await else { return };
+        assert_eq!(stage.send("hello\n\nthere").await, Ok(Done::Plainly), "{switches}");
+        let sent = stage.wait_for("sent", 1).await;
+        assert_eq!(sent[0]["text"], "@fixture hello\n\nthere", "{switches}");
+        assert_eq!(stage.composed().await, expected, "{switches}");
+        stage.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_panel_in_a_tab_behind_another_is_used_all_the_same() {
+    let Some(stage) = open("behind", "opencode-web", "").await else { return };
+    let browser = &stage.actor.browser;
+    let blank = json!({"url": "about:blank", "newWindow": false});
+    let other = browser.call(None, "Target.createTarget", blank).await.unwrap();
+    browser.call(None, "Target.activateTarget", other.clone()).await.unwrap();
+    assert_eq!(stage.send("hello").await, Ok(Done::Plainly));
+    assert_eq!(stage.send("slow: 500").await, Ok(Done::Plainly));
+    assert_eq!(stage.perform(Task::Stop).await, Ok(Done::Plainly));
+    browser.call(None, "Target.closeTarget", other).await.unwrap();
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_browser_that_dies_after_the_press_leaves_the_outcome_unknown() {
+    let Some(own) = Chromium::shared_or_told("dying").map(|_| Chromium::start().unwrap()) else {
+        return;
+    };
+    let stage = open_in(&own, "textarea", "mutate=slow-send").await;
+    let dying = async {
+        stage.wait_for("sent", 1).await;
+        tokio::task::spawn_blocking(|| own.kill()).await.unwrap();
+    };
+    let (outcome, ()) = tokio::join!(stage.send("last words"), dying);
+    assert_eq!(code(outcome), "delivery_unknown");
+}
+
+#[tokio::test]
+async fn a_panel_that_is_closed_before_the_press_got_nothing() {
+    let Some(stage) = open("closed", "lexical", "").await else { return };
+    let params = json!({"targetId": stage.target});
+    stage.actor.browser.call(None, "Target.closeTarget", params).await.unwrap();
+    stage.actor.browser.evaluate(&stage.actor.place, "1", false).await.unwrap_err();
+    let outcome = code(stage.send("never").await);
+    assert!(["control_failed", "send_injection_failed"].contains(&outcome.as_str()), "{outcome}");
+    assert!(stage.journal("sent").is_empty());
 }

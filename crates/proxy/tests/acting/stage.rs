@@ -17,7 +17,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// The profile of the panels that are there for one editor alone.
 pub(crate) fn plain_profile(editor: &str) -> Profile {
     let text = format!(
-        r##"
+        r#"
 id = "plain-{editor}"
 revision = 1
 display_name = "Plain"
@@ -57,7 +57,7 @@ matches = ".login"
 reason = "Log in"
 [[new_chat]]
 click = [".new-chat"]
-"##
+"#
     );
     Profile::read(&text).unwrap_or_else(|faults| panic!("{faults:?}"))
 }
@@ -75,6 +75,8 @@ pub(crate) fn panels() -> &'static Panels {
     PANELS.get_or_init(|| Panels::start().unwrap())
 }
 
+static OPENED: AtomicU32 = AtomicU32::new(0);
+
 pub(crate) struct Stage {
     pub(crate) instance: String,
     pub(crate) actor: Actor,
@@ -85,9 +87,12 @@ pub(crate) struct Stage {
 
 /// Opens a panel as its agent shows it.
 pub(crate) async fn open(test: &str, panel: &str, switches: &str) -> Option<Stage> {
-    let chromium = Chromium::shared_or_told(test)?;
+    Some(open_in(Chromium::shared_or_told(test)?, panel, switches).await)
+}
+
+/// The same in this browser.
+pub(crate) async fn open_in(chromium: &Chromium, panel: &str, switches: &str) -> Stage {
     let browser = Browser::connect(&chromium.address()).await.unwrap();
-    static OPENED: AtomicU32 = AtomicU32::new(0);
     let number = OPENED.fetch_add(1, Ordering::Relaxed);
     let instance = format!("{panel}-{number}");
     let url = panels().url(panel, &instance, switches);
@@ -108,7 +113,7 @@ pub(crate) async fn open(test: &str, panel: &str, switches: &str) -> Option<Stag
     let place = observe(&browser, &session, &profile).await;
     let actor = Actor { browser, place, page: session, profile };
     actor.prepare().await.unwrap();
-    Some(Stage { instance, actor, target: page, person })
+    Stage { instance, actor, target: page, person }
 }
 
 /// Our world with the observer in it.

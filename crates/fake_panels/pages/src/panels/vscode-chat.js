@@ -11,7 +11,7 @@ start({
   loading,
   mount(host, chat) {
     this.transcript = h("div", { class: "monaco-list-rows" });
-    const list = h("div", { class: "interactive-list" }, h("div", { class: "monaco-list", style: "height: 400px; overflow: auto" }, this.transcript));
+    const list = h("div", { class: "interactive-list" }, h("div", { class: "monaco-list", style: "height: 400px; overflow: auto; position: relative" }, this.transcript));
     this.dialogHost = h("div", { class: "chat-inline-confirmations" });
     this.carousel = h("div", { class: "chat-carousels" });
     const send = h("a", { class: "action-label codicon codicon-send", role: "button", tabindex: "0", "aria-label": "Send\n[Alt] Send to New Chat", click: (event) => chat.send(event) }, "➤");
@@ -27,22 +27,22 @@ start({
   },
   openMenu(chat, name) {
     const rows = h("div", { class: "monaco-list" });
-    const widget = h("div", { class: "action-widget" }, rows);
+    const widget = h("div", { class: "action-widget", style: "position: fixed; top: 60px; left: 300px; z-index: 40; background: white" }, rows);
     const close = () => (widget.remove(), document.removeEventListener("keydown", escape, true));
     const escape = (event) => event.key === "Escape" && close();
     document.addEventListener("keydown", escape, true);
     const entry = (model) => h("div", {
-      class: "monaco-list-row action", role: "option",
+      class: "monaco-list-row action", role: "option", style: "position: static",
       click: () => (chat.choose(model), (name.textContent = model), name.setAttribute("aria-label", `Models, ${model}`), close()),
     }, h("span", { class: "title" }, model));
     const more = h("div", {
-      class: "monaco-list-row action", "aria-label": "Other Models",
+      class: "monaco-list-row action", "aria-label": "Other Models", style: "position: static",
       click: () => (more.remove(), rows.append(...chat.models.slice(1).map(entry))),
     }, h("span", { class: "title" }, "Other Models"));
     rows.append(entry(chat.models[0]), more);
     document.body.append(widget);
   },
-  row: (row) => h("div", { class: "monaco-list-row", "data-index": row.number },
+  row: (row) => h("div", { class: "monaco-list-row", "data-index": row.number, style: "position: static" },
     h("div", { class: `interactive-item-container ${row.role === "user" ? "interactive-request" : "interactive-response"}`, "data-index": row.number },
       h("div", { class: "value" }, row.text))),
   update: (row) => (row.element.querySelector(".value").textContent = row.text),

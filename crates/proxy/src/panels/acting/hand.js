@@ -138,11 +138,12 @@
     return clean(linesOf(own));
   };
 
-  const withoutSticky = (words) => {
-    if (!profile.composer.sticky) return words;
+  const stickyOf = (words) => {
+    if (!profile.composer.sticky) return "";
     const found = patternOf(profile.composer.sticky).exec(words);
-    return found && found.index === 0 ? words.slice(found[0].length) : words;
+    return found && found.index === 0 ? found[0] : "";
   };
+  const withoutSticky = (words) => words.slice(stickyOf(words).length);
 
   // What an editor that shows only some of its lines would copy, when everything is selected.
   const copied = (element) => {
@@ -319,6 +320,7 @@
         has_scope: scope() != null,
         has_composer: element != null,
         text: words,
+        sticky: element ? stickyOf(text(element)) : "",
         has_chips: element ? chips(element) : false,
         is_focused: element ? isFocusWithin(element) : false,
         typed_ms_ago: typedMsAgo(),

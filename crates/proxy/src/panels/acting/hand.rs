@@ -20,12 +20,15 @@ const SCRIPT: &str = include_str!("hand.js");
 const CALL_SLACK: Duration = Duration::from_secs(5);
 
 /// How the panel stands.
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that is seen")]
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct State {
     pub(super) has_scope: bool,
     pub(super) has_composer: bool,
     /// What is in the composer and nobody's habit.
     pub(super) text: Option<String>,
+    /// What stands before it by the panel's habit.
+    pub(super) sticky: String,
     /// Whether there is more in it than text.
     pub(super) has_chips: bool,
     pub(super) is_focused: bool,

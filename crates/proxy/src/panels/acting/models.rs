@@ -79,11 +79,11 @@ async fn listed(hand: &Hand<'_>, rules: &ModelRules) -> Result<Vec<String>, Fail
 }
 
 async fn open(hand: &Hand<'_>, rules: &ModelRules) -> Result<(), Failure> {
-    let opener = json!({"kind": "scoped", "any": rules.open});
+    let button = json!({"kind": "scoped", "any": rules.open});
     let mut is_open = false;
     // A menu that takes only a press by script is opened by one.
     for how in [Press::Mouse, Press::Pointer] {
-        match hand.press(&opener, how).await.map_err(|fault| lost(&fault))? {
+        match hand.press(&button, how).await.map_err(|fault| lost(&fault))? {
             Pressed::Landed => {}
             Pressed::Absent => {
                 let words = "The panel does not show which model it uses";
