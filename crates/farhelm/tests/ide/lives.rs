@@ -79,12 +79,12 @@ fn two_windows_are_two_sessions_and_another_chat_in_a_window_is_another_one() {
 fn a_closed_chat_stays_closed_until_something_is_said_in_it() {
     let Some(mut stage) = Stage::new("closing") else { return };
     stage.up();
-    let tab = stage.open("cursor", "ide", "");
-    let session = stage.session("cursor");
+    let tab = stage.open("antigravity", "ide", "");
+    let session = stage.session("antigravity");
     stage.send(&session, "hello");
     stage.place.told(&["close", &session]);
     stage.until("its end", |sessions| {
-        let open = sessions.iter().filter(|it| it["agent_type"] == "cursor");
+        let open = sessions.iter().filter(|it| it["agent_type"] == "antigravity");
         (open.filter(|it| it["status"] == "healthy").count() == 0).then_some(())
     });
     // The IDE is the person's: it is still there, and speaks again.

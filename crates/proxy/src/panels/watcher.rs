@@ -125,6 +125,12 @@ impl Watcher {
                     self.tend().await;
                     false
                 }
+                changed = self.about.changed() => {
+                    if changed.is_ok() {
+                        self.tell_titles().await;
+                    }
+                    false
+                }
                 changed = self.shared.profiles.changed() => {
                     if changed.is_err() {
                         break Leaving::Lost;
@@ -419,6 +425,15 @@ impl Watcher {
         if !std::mem::replace(&mut panel.is_blind, true) && panel.is_told {
             let seen = Seen::Blind(panel.number, reason.to_owned());
             self.tell(seen).await;
+        }
+    }
+
+    /// The window is called otherwise now.
+    async fn tell_titles(&mut self) {
+        let About { window_title, window_url, .. } = self.about.borrow_and_update().clone();
+        for panel in self.panels.values().filter(|panel| panel.is_told) {
+            let (window_title, window_url) = (window_title.clone(), window_url.clone());
+            self.tell(Seen::Titled { panel: panel.number, window_title, window_url }).await;
         }
     }
 
