@@ -30,6 +30,9 @@ use table::Table;
 /// The variable with which tests find what was installed.
 pub(crate) const FOUND_BY: &str = "FARHELM_TEST_AGENTS";
 
+/// The IDE in which panels are tried.
+pub(crate) const CODE_SERVER: &str = "code-server";
+
 /// Where what works with which agent is written down.
 const PAGE: &str = "docs/agents.md";
 
@@ -154,7 +157,7 @@ pub(crate) fn install(wanted: Wanted<'_>) -> Result<Outcome, String> {
 fn is_wanted(agent: &Agent, wanted: Wanted<'_>) -> bool {
     match wanted {
         Wanted::Everyday => agent.everyday,
-        Wanted::All => true,
+        Wanted::All => !agent.hosts,
         Wanted::Only(name) => agent.name == name,
     }
 }

@@ -4,6 +4,7 @@
 //! agents there are (`agents/`).
 
 mod agents;
+mod ide;
 mod page;
 mod proof;
 mod shell;
@@ -19,6 +20,7 @@ usage: cargo xtask <command>
                               (--all: every agent, not only the everyday ones)
   dev [URL]                   the page with hot reload, in front of a relay that runs
   page                        the page alone: format, types, tests, journeys in a browser
+                              (--pictures: the journeys, then their pictures for the README)
   bench-web                   what a streamed word and a first view cost in a browser
   codegen                     write the page's types from the frames of crates/wire
   tidy                        the rules of the house alone
@@ -27,6 +29,8 @@ usage: cargo xtask <command>
   fuzz --seconds N [--seed S] every dialect against spoilt frames, for N seconds
   agents [--all] [--only A]   the real agent programs: fetch them, play every scenario, a table
                               (--install: fetch them only)
+  ide [--install] [--bench]   panels of IDEs that nobody here wrote, in a real browser
+                              (--bench: what panels cost)
   record [--only A]           have the real agents talk, and keep what their drivers saw
                               (--again: keep the recordings, write anew what is seen of them)";
 
@@ -39,6 +43,7 @@ fn main() -> ExitCode {
         ["dev"] => from_outcome(page::dev(None)),
         ["dev", relay] => from_outcome(page::dev(Some(relay))),
         ["page"] => from_outcome(page::run()),
+        ["page", "--pictures"] => from_outcome(page::pictures()),
         ["bench-web"] => from_outcome(page::bench()),
         ["codegen"] => from_outcome(page::codegen()),
         ["tidy"] => tidy::run(),
@@ -46,6 +51,7 @@ fn main() -> ExitCode {
         ["kill", options @ ..] => from_outcome(proof::kill(options)),
         ["fuzz", options @ ..] => from_outcome(proof::fuzz(options)),
         ["agents", options @ ..] => from_outcome(agents::run(options)),
+        ["ide", options @ ..] => from_outcome(ide::run(options)),
         ["record", options @ ..] => from_outcome(agents::record::run(options)),
         [] | ["help" | "--help" | "-h"] => {
             shell::say(USAGE);

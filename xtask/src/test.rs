@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use crate::agents::Wanted;
-use crate::{agents, page, shell, tidy};
+use crate::{agents, ide, page, shell, tidy};
 use tally::Tally;
 
 /// One thing that has to hold.
@@ -35,6 +35,8 @@ enum Action {
     Journeys,
     /// The scenarios of the real agents.
     Agents(Wanted<'static>),
+    /// Panels of IDEs in a real browser.
+    Ide,
 }
 
 /// Something that a step cannot do without.
@@ -114,6 +116,7 @@ fn steps(agents: Wanted<'static>) -> Vec<Step> {
             action: Action::Journeys,
         },
         Step { name: "real agents", needs: vec![c_compiler()], action: Action::Agents(agents) },
+        Step { name: "IDEs", needs: vec![node(), c_compiler()], action: Action::Ide },
     ]
 }
 
@@ -140,6 +143,7 @@ fn perform(step: Step, skipped: &mut Vec<String>) -> Tally {
             }
         }),
         Action::Agents(wanted) => play_agents(wanted, skipped),
+        Action::Ide => Ok(play_ide(skipped)),
     };
     match outcome {
         Ok((true, tally)) => tally,
@@ -168,6 +172,19 @@ fn play_agents(wanted: Wanted<'_>, skipped: &mut Vec<String>) -> Result<(bool, T
     let played = agents::play::play(&outcome.installed, &outcome.list)?;
     shell::say(&format!("\n{}", played.table.markdown()));
     Ok((played.is_well, played.tally))
+}
+
+/// The same for panels of IDEs.
+fn play_ide(skipped: &mut Vec<String>) -> (bool, Tally) {
+    let tried = match ide::play() {
+        Ok(tried) => tried,
+        Err(sentence) => {
+            skipped.push(format!("the IDEs: {sentence}"));
+            return (true, Tally::default());
+        }
+    };
+    skipped.extend(tried.skipped);
+    (tried.is_well, tried.tally)
 }
 
 fn test_runner() -> Command {

@@ -57,6 +57,7 @@ pub struct Passing {
 pub struct Drafts {
     /// Oldest first.
     open: Vec<(MessageId, BTreeMap<u32, Draft>)>,
+    is_wordless: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -67,6 +68,11 @@ struct Draft {
 }
 
 impl Drafts {
+    /// For whoever needs to know only how far they heard: one of many watchers.
+    pub fn without_words() -> Self {
+        Self { open: vec![], is_wordless: true }
+    }
+
     /// Takes in a delta. Returns whether it is news: repeats and what leaves a gap are not shown.
     pub fn take(&mut self, delta: &Delta) -> bool {
         let at = self.open.iter().position(|(id, _)| *id == delta.message).unwrap_or_else(|| {
@@ -93,7 +99,7 @@ impl Drafts {
             return false;
         }
         draft.units += units(&delta.words);
-        if draft.units <= DRAFT_UNITS_MAX {
+        if draft.units <= DRAFT_UNITS_MAX && !self.is_wordless {
             draft.pieces.push(delta.words.clone());
         }
         true
@@ -193,6 +199,14 @@ mod tests {
         drafts.take(&delta(0, "ab"));
         drafts.finish(&"m".into());
         assert!(drafts.is_empty());
+    }
+
+    #[test]
+    fn without_words_the_places_are_the_same() {
+        let mut drafts = Drafts::without_words();
+        assert!(drafts.take(&delta(0, "ab")) && drafts.take(&delta(2, "c")));
+        assert!(!drafts.take(&delta(2, "c")) && !drafts.take(&delta(9, "z")));
+        assert_eq!(drafts.replay(), []);
     }
 
     #[test]

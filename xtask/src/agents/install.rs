@@ -74,8 +74,14 @@ impl Workshop<'_> {
     ) -> Result<(), String> {
         let (name, version) = (agent.name.clone(), agent.version.clone());
         let installed = if let Some(script) = &agent.script {
-            let node = self.node(pinned, node)?;
+            let node = match agent.own_node(pinned) {
+                Some(own) => self.node(&own, &mut None)?,
+                None => self.node(pinned, node)?,
+            };
             let modules = self.fetch(&name, &agent.package, &version)?;
+            for folder in &agent.also {
+                self.fetch_into(&name, &version, &modules.join(folder), &["--omit=dev".into()])?;
+            }
             let args_prefix = vec![modules.join(script).to_string_lossy().into_owned()];
             let node_bin = Some(node.folder);
             Installed { name, version, program: node.program, args_prefix, node_bin }
@@ -124,22 +130,38 @@ impl Workshop<'_> {
     /// Has npm fill the folder of this version; gives its `node_modules`.
     fn fetch(&self, name: &str, package: &str, version: &str) -> Result<PathBuf, String> {
         let folder = self.cache.begin(name, version)?;
+        shell::say(&format!("{name} {version}: fetching {package} with npm"));
+        let wanted = [
+            format!("{package}@{version}").into(),
+            format!("--before={}", self.before).into(),
+            "--no-package-lock".into(),
+        ];
+        self.fetch_into(name, version, &folder, &wanted)?;
+        Ok(folder.join("node_modules"))
+    }
+
+    /// Has npm fill a folder.
+    fn fetch_into(
+        &self,
+        name: &str,
+        version: &str,
+        folder: &Path,
+        wanted: &[OsString],
+    ) -> Result<(), String> {
         let log = self.cache.log(name, version);
         let told = |error: std::io::Error| format!("{}: {error}", log.display());
         let out = File::create(&log).map_err(told)?;
         let err = out.try_clone().map_err(told)?;
-        shell::say(&format!("{name} {version}: fetching {package} with npm"));
         let started = Instant::now();
         let mut npm = Command::new(NPM);
         npm.arg("install")
-            .arg(format!("{package}@{version}"))
-            .args([OsString::from("--prefix"), folder.clone().into()])
+            .args(wanted)
+            .args([OsString::from("--prefix"), folder.into()])
             .args([OsString::from("--cache"), self.cache.npm().into()])
-            .arg(format!("--before={}", self.before))
             .args(["--ignore-scripts", "--no-audit", "--no-fund", "--engine-strict=false"])
-            .args(["--global=false", "--update-notifier=false", "--no-package-lock"])
+            .args(["--global=false", "--update-notifier=false"])
             // Not the checkout, whose settings are not meant for this.
-            .current_dir(&folder)
+            .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(out)
             .stderr(err);
@@ -154,7 +176,7 @@ impl Workshop<'_> {
             }
         }
         shell::say(&format!("{name} {version}: fetched in {:.1} s", seconds(started)));
-        Ok(folder.join("node_modules"))
+        Ok(())
     }
 
     /// The first of these programs that answers with the version.

@@ -19,7 +19,7 @@ pub(super) struct Pins {
 }
 
 /// The Node for where there is none, or an old one.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Node {
     pub(super) version: String,
@@ -54,6 +54,23 @@ pub(super) struct Agent {
     #[serde(default)]
     pub(super) programs: Vec<String>,
     pub(super) script: Option<String>,
+    /// Whether it holds agents' panels and is none itself.
+    #[serde(default)]
+    pub(super) hosts: bool,
+    /// Where it needs a newer Node than the others.
+    node_at_least: Option<String>,
+    node_version: Option<String>,
+    /// Folders below `node_modules` with dependencies of their own.
+    #[serde(default)]
+    pub(super) also: Vec<String>,
+}
+
+impl Agent {
+    /// The Node that it runs on, where the others' will not do.
+    pub(super) fn own_node(&self, others: &Node) -> Option<Node> {
+        let (version, at_least) = (self.node_version.clone()?, self.node_at_least.clone()?);
+        Some(Node { version, at_least, ..others.clone() })
+    }
 }
 
 impl Pins {

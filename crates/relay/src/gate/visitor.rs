@@ -77,6 +77,8 @@ struct Gate<V> {
     /// Answers that wait until the events before them are shown.
     held: Vec<(u64, Answer)>,
     frames: Vec<Bytes>,
+    /// Empty between uses; kept for its memory.
+    acts: Vec<Act>,
     closing: Option<(u16, &'static str)>,
     /// Who speaks, and what ends when they may no longer.
     credential: Option<CredentialId>,
@@ -107,6 +109,7 @@ pub async fn serve_visitor<V: Visitor, T: Transport>(
         launches: BTreeMap::new(),
         held: vec![],
         frames: vec![],
+        acts: vec![],
         closing: None,
         credential: None,
         revoked: None,
@@ -118,6 +121,7 @@ pub async fn serve_visitor<V: Visitor, T: Transport>(
         gate.on_incoming(Incoming::Text(first)).await;
     }
     let mut nap = Box::pin(tokio::time::sleep(gate.until_deadline()));
+    let mut due = gate.visitor.deadline();
     loop {
         if !gate.frames.is_empty() && transport.send_all(&mut gate.frames).await.is_err() {
             return;
@@ -143,7 +147,11 @@ pub async fn serve_visitor<V: Visitor, T: Transport>(
                 gate.carry_out(acts).await;
             }
         }
-        nap.as_mut().reset(tokio::time::Instant::now() + gate.until_deadline());
+        // Setting a timer is dear beside passing on a few words.
+        if nap.is_elapsed() || due != gate.visitor.deadline() {
+            due = gate.visitor.deadline();
+            nap.as_mut().reset(tokio::time::Instant::now() + gate.until_deadline());
+        }
     }
 }
 
@@ -263,9 +271,11 @@ impl<V: Visitor> Gate<V> {
         self.catch_up();
     }
 
+    /// Takes everything that waits in the ring, up to a bound, to be written together.
     async fn on_live(&mut self, first: Result<Burst, Missing>) {
-        let mut next = Some(first);
+        let (mut next, mut bytes, mut waited) = (Some(first), 0, false);
         while let Some(taken) = next.take() {
+            let before = self.frames.len();
             match taken {
                 Ok(burst) => {
                     for live in burst.iter() {
@@ -277,11 +287,17 @@ impl<V: Visitor> Gate<V> {
                     return self.close(close::GOING_DOWN, "the relay is going down");
                 }
             }
-            let bytes: usize = self.frames.iter().map(Bytes::len).sum();
+            bytes += self.frames.iter().skip(before).map(Bytes::len).sum::<usize>();
             if self.frames.len() >= FRAMES_WAITING_MAX || bytes >= FRAMES_WAITING_BYTES_MAX {
                 return;
             }
             next = self.live.as_mut().and_then(Watch::try_recv);
+            if next.is_none() && !waited {
+                // More words are about to come from where these did, and one write can take them.
+                waited = true;
+                tokio::task::yield_now().await;
+                next = self.live.as_mut().and_then(Watch::try_recv);
+            }
         }
     }
 
@@ -298,9 +314,9 @@ impl<V: Visitor> Gate<V> {
             Live::Passing(passed) => {
                 let Some(place) = &mut self.place else { return };
                 if place.session == passed.session && place.takes(&passed.passing) {
-                    let mut acts = vec![];
+                    let mut acts = std::mem::take(&mut self.acts);
                     self.visitor.on_passing(&passed.passing, &passed.visitors, &mut acts);
-                    self.carry_out(acts).await;
+                    self.acts = self.carry_out(acts).await;
                 }
             }
         }
@@ -312,9 +328,9 @@ impl<V: Visitor> Gate<V> {
             return;
         }
         if place.shows(&event.recorded) {
-            let mut acts = vec![];
+            let mut acts = std::mem::take(&mut self.acts);
             self.visitor.on_event(&event.recorded, &event.visitors, &mut acts);
-            self.carry_out(acts).await;
+            self.acts = self.carry_out(acts).await;
         } else {
             self.catch_up();
         }
@@ -388,66 +404,72 @@ impl<V: Visitor> Gate<V> {
         self.closing = Some((code, reason));
     }
 
-    async fn carry_out(&mut self, acts: Vec<Act>) {
-        for act in acts {
-            match act {
-                Act::Send(frame) => self.frames.push(frame),
-                Act::Close { code, reason } => self.close(code, reason),
-                Act::List { ticket } => {
-                    let listed = Answer::Listed(self.relay.listings());
-                    let _ = self.returns.send(Returned::Answer(ticket, listed));
-                }
-                Act::Follow { session, ticket } => self.follow(session, ticket),
-                Act::Glance { session, ticket } => {
-                    let relay = self.relay.clone();
-                    self.later(
-                        ticket,
-                        async move { Answer::Glanced(look(&relay, &session).await) },
-                    );
-                }
-                Act::Figures { ticket } => {
-                    let figures = Answer::Figures(self.figures());
-                    let _ = self.returns.send(Returned::Answer(ticket, figures));
-                }
-                Act::Wish { session, wish, ticket } => self.wish(session, *wish, ticket).await,
-                Act::Launch { wish, ticket } => self.launch(*wish, ticket).await,
-                Act::Read { session, after, upto, limit, ticket } => {
-                    let relay = self.relay.clone();
-                    self.later(ticket, async move {
-                        let page = relay.history(&session, after, upto, limit).await;
-                        Answer::Page(page.map(page_of))
-                    });
-                }
-                Act::Store { name, media_type, bytes, ticket } => {
-                    let Some(principal) = self.visitor.principal() else { continue };
-                    let by = principal.credential.clone();
-                    let file = NewFile { name, media_type, bytes, by };
-                    let stored = self.relay.ports().uploads.store(file);
-                    self.later(ticket, async move { Answer::Stored(stored.await) });
-                }
-                Act::Load { attachment, ticket } => {
-                    let loaded = self.relay.ports().uploads.load(&attachment.id);
-                    self.later(ticket, async move { Answer::Loaded(loaded.await) });
-                }
-                Act::Pair { code, name, key, ticket } => {
-                    let paired = self.door.pair(code, name, key);
-                    self.later(ticket, async move { Answer::Paired(paired.await) });
-                }
-                Act::Recognise { token, ticket } => {
-                    let known = self.door.recognise(token);
-                    self.later(
-                        ticket,
-                        async move { Answer::Recognised(known.await.map(Box::new)) },
-                    );
-                }
-                Act::Spend { credential, nonce, ticket } => {
-                    let spent = self.door.spend(credential, nonce);
-                    self.later(ticket, async move { Answer::Spent(spent.await) });
-                }
-                Act::Identify { token, ticket } => {
-                    let known = self.door.identify(token);
-                    self.later(ticket, async move { Answer::Known(known.await) });
-                }
+    /// Gives the list back, empty.
+    async fn carry_out(&mut self, mut acts: Vec<Act>) -> Vec<Act> {
+        for act in acts.drain(..) {
+            // Nearly all of them.
+            if let Act::Send(frame) = act {
+                self.frames.push(frame);
+            } else {
+                // On the heap, so that the way of the words stays short.
+                Box::pin(self.perform(act)).await;
+            }
+        }
+        acts
+    }
+
+    async fn perform(&mut self, act: Act) {
+        match act {
+            Act::Send(frame) => self.frames.push(frame),
+            Act::Close { code, reason } => self.close(code, reason),
+            Act::List { ticket } => {
+                let listed = Answer::Listed(self.relay.listings());
+                let _ = self.returns.send(Returned::Answer(ticket, listed));
+            }
+            Act::Follow { session, ticket } => self.follow(session, ticket),
+            Act::Glance { session, ticket } => {
+                let relay = self.relay.clone();
+                self.later(ticket, async move { Answer::Glanced(look(&relay, &session).await) });
+            }
+            Act::Figures { ticket } => {
+                let figures = Answer::Figures(self.figures());
+                let _ = self.returns.send(Returned::Answer(ticket, figures));
+            }
+            Act::Wish { session, wish, ticket } => self.wish(session, *wish, ticket).await,
+            Act::Launch { wish, ticket } => self.launch(*wish, ticket).await,
+            Act::Read { session, after, upto, limit, ticket } => {
+                let relay = self.relay.clone();
+                self.later(ticket, async move {
+                    let page = relay.history(&session, after, upto, limit).await;
+                    Answer::Page(page.map(page_of))
+                });
+            }
+            Act::Store { name, media_type, bytes, ticket } => {
+                let Some(principal) = self.visitor.principal() else { return };
+                let by = principal.credential.clone();
+                let file = NewFile { name, media_type, bytes, by };
+                let stored = self.relay.ports().uploads.store(file);
+                self.later(ticket, async move { Answer::Stored(stored.await) });
+            }
+            Act::Load { attachment, ticket } => {
+                let loaded = self.relay.ports().uploads.load(&attachment.id);
+                self.later(ticket, async move { Answer::Loaded(loaded.await) });
+            }
+            Act::Pair { code, name, key, ticket } => {
+                let paired = self.door.pair(code, name, key);
+                self.later(ticket, async move { Answer::Paired(paired.await) });
+            }
+            Act::Recognise { token, ticket } => {
+                let known = self.door.recognise(token);
+                self.later(ticket, async move { Answer::Recognised(known.await.map(Box::new)) });
+            }
+            Act::Spend { credential, nonce, ticket } => {
+                let spent = self.door.spend(credential, nonce);
+                self.later(ticket, async move { Answer::Spent(spent.await) });
+            }
+            Act::Identify { token, ticket } => {
+                let known = self.door.identify(token);
+                self.later(ticket, async move { Answer::Known(known.await) });
             }
         }
     }

@@ -6,8 +6,6 @@
 //!
 //! Not here: messages that are told whole (`events`).
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
 use domain::content::{Message, Part};
 use domain::passing::{DRAFTS_MAX, Delta, Voice};
@@ -26,11 +24,19 @@ const PARTS_MAX: usize = DRAFTS_MAX * 64;
 /// How far the words of a run were shown.
 #[derive(Debug, Default)]
 pub(super) struct Tokens {
-    /// UTF-16 units of each part.
-    shown: BTreeMap<(MessageId, u32), u64>,
+    /// The parts in the making, the newest last: nearly all words are that one's.
+    shown: Vec<Shown>,
     /// Tokens of the run.
     count: u64,
     said: Option<&'static str>,
+}
+
+#[derive(Debug)]
+struct Shown {
+    message: MessageId,
+    part: u32,
+    /// How far, in UTF-16 units.
+    units: u64,
 }
 
 #[derive(Serialize)]
@@ -63,54 +69,56 @@ impl Tokens {
         self.said = None;
     }
 
-    /// A few more words.
+    /// A few more words: what the agent turned to, where that is news, and its words.
     pub(super) fn on_delta(
         &mut self,
         view: &View,
         delta: &Delta,
         encoded: &Encoded,
-        frames: &mut Vec<Bytes>,
-    ) {
+    ) -> [Option<Bytes>; 2] {
         if delta.voice == Voice::Thinking {
-            return self.turn(view, "thinking", frames);
+            return [self.turn(view, "thinking"), None];
         }
-        let Content::Open(words) = &delta.words else { return };
-        let key = (delta.message.clone(), delta.part);
-        let shown = self.shown.get(&key).copied().unwrap_or(0);
-        let end = delta.offset + units(words);
+        let Content::Open(words) = &delta.words else { return [None, None] };
+        let shown = self.shown(delta);
+        let (before, end) = (shown.units, delta.offset + units(words));
         // Nothing new, or words in between were missed: these come at the message's end.
-        if end <= shown || delta.offset > shown {
-            return;
+        if end <= before || delta.offset > before {
+            return [None, None];
         }
-        if self.shown.len() >= PARTS_MAX && !self.shown.contains_key(&key) {
-            self.shown.pop_first();
-        }
-        self.shown.insert(key, end);
-        self.turn(view, "streaming", frames);
+        shown.units = end;
+        let status = self.turn(view, "streaming");
         self.count += 1;
-        if delta.offset < shown {
-            let rest = after_units(words, shown - delta.offset);
-            frames.push(token(view, &delta.message, rest, self.count));
-            return;
+        if delta.offset < before {
+            let rest = after_units(words, before - delta.offset);
+            return [status, Some(token(view, &delta.message, rest, self.count))];
         }
-        // Made by whoever needs it first; a connection that counts otherwise makes its own.
+        // The same for everybody but for the count, which stands at its end: most connections
+        // count alike, the others put theirs to the rest.
         let (own, message) = (self.count, &delta.message);
-        let mark = own.to_le_bytes();
-        let shared = encoded.frames(Slot::Blob, || {
-            vec![token(view, message, words, own), Bytes::copy_from_slice(&mark)]
+        let shared = encoded.frames(Slot::Blob, || vec![token(view, message, words, own)]);
+        [status, shared.first().map(|frame| counted(frame, own))]
+    }
+
+    /// How far a part was shown.
+    fn shown(&mut self, delta: &Delta) -> &mut Shown {
+        let is_it = |it: &Shown| it.part == delta.part && it.message == delta.message;
+        let place = self.shown.iter().rposition(is_it).unwrap_or_else(|| {
+            if self.shown.len() >= PARTS_MAX {
+                self.shown.remove(0);
+            }
+            self.shown.push(Shown { message: delta.message.clone(), part: delta.part, units: 0 });
+            self.shown.len() - 1
         });
-        match shared {
-            [frame, count] if count[..] == mark => frames.push(frame.clone()),
-            _ => frames.push(token(view, message, words, own)),
-        }
+        &mut self.shown[place]
     }
 
     /// The message is finished: what was not shown of it follows.
     pub(super) fn on_message(&mut self, view: &View, message: &Message, frames: &mut Vec<Bytes>) {
         let mut shown = 0;
-        self.shown.retain(|(id, _), units| {
-            let is_other = *id != message.id;
-            shown += if is_other { 0 } else { *units };
+        self.shown.retain(|it| {
+            let is_other = it.message != message.id;
+            shown += if is_other { 0 } else { it.units };
             is_other
         });
         let Some(parts) = message.parts.open() else { return };
@@ -123,19 +131,28 @@ impl Tokens {
             let rest = after_units(text, shown);
             shown = shown.saturating_sub(length);
             if !rest.is_empty() {
-                self.turn(view, "streaming", frames);
+                frames.extend(self.turn(view, "streaming"));
                 self.count += 1;
                 frames.push(token(view, &message.id, rest, self.count));
             }
         }
     }
 
-    fn turn(&mut self, view: &View, word: &'static str, frames: &mut Vec<Bytes>) {
-        if self.said != Some(word) {
-            self.said = Some(word);
-            frames.push(status_event(view.run_name(), word, None));
-        }
+    fn turn(&mut self, view: &View, word: &'static str) -> Option<Bytes> {
+        let is_news = self.said.replace(word) != Some(word);
+        is_news.then(|| status_event(view.run_name(), word, None))
     }
+}
+
+/// A token with this count instead of its own.
+fn counted(frame: &Bytes, count: u64) -> Bytes {
+    let digits = frame.iter().rev().skip(1).take_while(|byte| byte.is_ascii_digit()).count();
+    let (rest, own) = frame.split_at(frame.len() - 1 - digits);
+    let own = own[..digits].iter().fold(0, |sum: u64, digit| sum * 10 + u64::from(digit - b'0'));
+    if own == count {
+        return frame.clone();
+    }
+    [rest, count.to_string().as_bytes(), b"}"].concat().into()
 }
 
 fn token(view: &View, message: &MessageId, content: &str, seq: u64) -> Bytes {
@@ -161,6 +178,14 @@ fn after_units(text: &str, mut skip: u64) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_counts_for_each_connection() {
+        let frame = Bytes::from_static(br#"{"content":"7","seq":99}"#);
+        assert_eq!(counted(&frame, 99), frame);
+        assert_eq!(counted(&frame, 9), &br#"{"content":"7","seq":9}"#[..]);
+        assert_eq!(counted(&frame, 100), &br#"{"content":"7","seq":100}"#[..]);
+    }
 
     #[test]
     fn units_are_skipped_by_whole_characters() {

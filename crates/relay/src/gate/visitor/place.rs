@@ -15,6 +15,7 @@ pub(super) struct Place {
     tail: Option<Tail>,
     /// The newest event that went by meanwhile.
     seen: Sequence,
+    /// How far words in the making were shown; the words themselves are the relay's to keep.
     drafts: Drafts,
     /// Passing events from before are in the drafts that came with the join.
     joined_at: Sequence,
@@ -24,12 +25,12 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn new(session: SessionId) -> Self {
         let (tail, seen, joined_at) = (None, Sequence(0), Sequence(0));
-        Self { session, tail, seen, drafts: Drafts::default(), joined_at, is_reading: false }
+        Self { session, tail, seen, drafts: Drafts::without_words(), joined_at, is_reading: false }
     }
 
     /// It is known where to begin, or how things stand after catching up.
     pub(super) fn joined(&mut self, head: Sequence, drafts: &[Delta]) {
-        self.drafts = Drafts::default();
+        self.drafts = Drafts::without_words();
         for delta in drafts {
             self.drafts.take(delta);
         }

@@ -1,0 +1,79 @@
+//! What panels cost: measured, not judged. `cargo xtask ide --bench` prints the figures.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::stage::Stage;
+use crate::support::{Lines, said};
+
+const PANELS: usize = 20;
+const IDLE: Duration = Duration::from_secs(30);
+const CHANGES: usize = 100;
+/// Of the kernel's clock, in which it counts a process's time.
+const TICKS_A_SECOND: f64 = 100.0;
+
+#[test]
+#[ignore = "measures: run `cargo xtask ide --bench`"]
+fn figures_of_twenty_panels() {
+    let Some(mut stage) = Stage::new("figures of panels") else { return };
+    let tabs: Vec<String> = (0..PANELS)
+        .map(|number| stage.open("opencode-web", &format!("p{number}"), "rows=50"))
+        .collect();
+    let bare = browser_use(&stage, IDLE);
+    stage.up();
+    stage.until("every panel", |sessions| {
+        (sessions.iter().filter(|it| it["status"] == "healthy").count() == PANELS).then_some(())
+    });
+    let process = stage.up.as_ref().map(|up| up.running.0.id()).unwrap();
+    // What attaching takes is no part of being idle.
+    std::thread::sleep(Duration::from_secs(3));
+    let before = processor_seconds(process);
+    let watched = browser_use(&stage, IDLE);
+    let machine = (processor_seconds(process) - before) / IDLE.as_secs_f64();
+    let share = |seconds: f64| seconds / PANELS as f64 * 100.0;
+
+    stage.place.told(&["sessions"]);
+    let tail = Lines::of(stage.place.farhelm(&["tail", "--all", "--json"]));
+    let mut times: Vec<Duration> = vec![];
+    for number in 0..CHANGES {
+        let words = format!("change number {number}.");
+        let begun = Instant::now();
+        let say = json!({"do": "say", "role": "assistant", "text": words});
+        stage.panel_does(&tabs[number % PANELS], &say);
+        tail.until(|event| said(event).is_some_and(|it| it.contains(&words)));
+        times.push(begun.elapsed());
+    }
+    times.sort();
+    let at = |part: usize| times[(times.len() * part / 100).min(times.len() - 1)].as_millis();
+    eprintln!(
+        "panels: {PANELS} attached, idle: farhelm {:.3} % of a core for each, the browser {:.3} % \
+         (without farhelm {:.3} %); a change reaches a client in {} ms (p50), {} ms (p95), {} ms \
+         at most",
+        share(machine),
+        share(watched),
+        share(bare),
+        at(50),
+        at(95),
+        at(100),
+    );
+}
+
+/// How much of a core the browser takes meanwhile, all its processes together.
+fn browser_use(stage: &Stage, time: Duration) -> f64 {
+    let total = || -> f64 {
+        let processes = stage.call("SystemInfo.getProcessInfo", json!({}));
+        let all = processes["processInfo"].as_array().unwrap().clone();
+        all.iter().filter_map(|it| it["cpuTime"].as_f64()).sum()
+    };
+    let before = total();
+    std::thread::sleep(time);
+    (total() - before) / time.as_secs_f64()
+}
+
+fn processor_seconds(process: u32) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+    let fields: Vec<&str> = text.rsplit(") ").next().unwrap().split(' ').collect();
+    let ticks: f64 = fields[11].parse::<f64>().unwrap() + fields[12].parse::<f64>().unwrap();
+    ticks / TICKS_A_SECOND
+}

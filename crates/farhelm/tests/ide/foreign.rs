@@ -1,0 +1,48 @@
+//! Programs with chat panels that nobody here wrote, as a test starts them: a clean home, nothing
+//! of the machine's environment, 127.0.0.1 only.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+
+use crate::support::{PATIENCE, Running};
+
+/// A program that serves a page.
+pub(crate) struct Served {
+    pub(crate) url: String,
+    _running: Running,
+}
+
+impl Served {
+    /// Starts it, and waits until it says where it listens.
+    pub(crate) fn start(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut running = Running(command.spawn().unwrap());
+        let out = BufReader::new(running.0.stdout.take().unwrap());
+        let (tell, told) = mpsc::channel();
+        // Reads to the end: a full pipe would stop the program.
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                let at = line.find("http://127.0.0.1:");
+                let _ = at.map(|at| tell.send(line[at..].trim().to_owned()));
+            }
+        });
+        let url = told.recv_timeout(PATIENCE * 2).expect("it says where it listens");
+        Self { url, _running: running }
+    }
+}
+
+/// A program that was fetched, with the agents' own way of finding it.
+pub(crate) fn fetched(name: &str) -> (std::path::PathBuf, Vec<String>, String) {
+    let list = std::env::var_os(fake_model::LIST_VARIABLE);
+    let list = list.unwrap_or_else(|| panic!("run `cargo xtask ide`"));
+    let text = std::fs::read_to_string(Path::new(&list)).unwrap();
+    let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let one = &all[name];
+    let program = one["program"].as_str().unwrap_or_else(|| panic!("{name}: `cargo xtask ide`"));
+    let arguments = one["args_prefix"].as_array().unwrap().iter();
+    let arguments = arguments.map(|it| it.as_str().unwrap().to_owned()).collect();
+    let folder = one["node_bin"].as_str().map_or(String::new(), |it| format!("{it}:"));
+    (program.into(), arguments, format!("{folder}/usr/bin:/bin"))
+}

@@ -1,0 +1,94 @@
+//! `cargo xtask ide`: chat panels that nobody here wrote, in a real browser.
+//!
+//! VS Code's own Chat (in code-server, with a scripted agent as its extension) and opencode's web
+//! page, at pinned versions in the cache folder of the person. What cannot be fetched is told,
+//! never passed over in silence.
+//!
+//! Not here: the versions (`agents.toml`), what the tests do with them
+//! (`crates/farhelm/tests/ide`).
+
+use std::path::PathBuf;
+
+use crate::agents::{self, FOUND_BY, Wanted};
+use crate::test::tally::{self, Tally};
+use crate::{page, shell};
+
+/// What came of trying.
+pub(crate) struct Tried {
+    pub(crate) is_well: bool,
+    pub(crate) tally: Tally,
+    /// A sentence for each that could not be tried.
+    pub(crate) skipped: Vec<String>,
+}
+
+/// `cargo xtask ide [--install | --bench]`.
+pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
+    match options {
+        [] => {}
+        ["--install"] => return fetch_only(),
+        ["--bench"] => return bench(),
+        [unknown, ..] => return Err(format!("ide: cannot read {unknown:?}")),
+    }
+    let Tried { is_well, tally, skipped } = play()?;
+    for sentence in &skipped {
+        shell::say(&format!("SKIPPED: {sentence}"));
+    }
+    shell::say(&tally.to_string());
+    Ok(is_well && skipped.is_empty())
+}
+
+fn fetch_only() -> Result<bool, String> {
+    let (list, missing) = install()?;
+    for sentence in &missing {
+        shell::complain(sentence);
+    }
+    shell::say(&format!("tests find what is installed with {FOUND_BY}={}", list.display()));
+    Ok(missing.is_empty())
+}
+
+/// What panels cost, printed.
+fn bench() -> Result<bool, String> {
+    let browser = page::find_or_fetch_browser();
+    let browser = browser.ok_or("no Chromium: try `apt install chromium`")?;
+    let mut command = shell::cargo();
+    command.args(["test", "--release", "--package", "farhelm", "--test", "ide", "--"]);
+    command.args(["--ignored", "--nocapture", "figures::"]).env("FARHELM_CHROMIUM", browser);
+    shell::succeeds(command)
+}
+
+/// Fetches what is missing and runs the tests of what is there.
+pub(crate) fn play() -> Result<Tried, String> {
+    let Some(browser) = page::find_or_fetch_browser() else {
+        let sentence = "the IDEs: no Chromium was found and none could be installed; try \
+                        `apt install chromium`";
+        return Ok(Tried {
+            is_well: true,
+            tally: Tally::default(),
+            skipped: vec![sentence.into()],
+        });
+    };
+    let (list, skipped) = install()?;
+    let mut names = vec![];
+    for (name, module) in [(agents::CODE_SERVER, "code_server::"), ("opencode", "opencode::")] {
+        if !skipped.iter().any(|sentence| sentence.starts_with(name)) {
+            names.push(module);
+        }
+    }
+    if names.is_empty() {
+        return Ok(Tried { is_well: true, tally: Tally::default(), skipped });
+    }
+    let mut command = shell::cargo();
+    command.args(["test", "--package", "farhelm", "--test", "ide", "--no-fail-fast", "--"]);
+    command.args(["--ignored", "--test-threads", "2"]).args(names);
+    command.env(FOUND_BY, list).env("FARHELM_CHROMIUM", browser);
+    let (is_well, lines) = shell::watch(command)?;
+    Ok(Tried { is_well, tally: tally::count(&lines), skipped })
+}
+
+/// Where tests read what is installed, and a sentence for each that is not.
+fn install() -> Result<(PathBuf, Vec<String>), String> {
+    let mut missing = agents::install(Wanted::Only("opencode"))?.missing;
+    let outcome = agents::install(Wanted::Only(agents::CODE_SERVER))?;
+    missing.extend(outcome.missing);
+    Ok((outcome.list, missing))
+}
