@@ -44,6 +44,9 @@ const SILENT_MS: u64 = 90_000;
 /// How often the panel is looked at even if much is heard: its observer wants to be asked for.
 const LOOK_EVERY_MS: u64 = 120_000;
 
+/// How long a panel that appeared may take to have its model.
+const WARM_MS: u64 = 8_000;
+
 /// How a session came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -128,6 +131,8 @@ pub struct PanelDriver {
     config: Option<AgentConfig>,
     heard_at: Timestamp,
     looked_at: Timestamp,
+    /// From then on the panel is ready, even if its model cannot be read.
+    warm_at: Timestamp,
     /// When anything was last thought about.
     woken_at: Timestamp,
 }
@@ -159,6 +164,7 @@ impl PanelDriver {
             config: None,
             heard_at: Timestamp(0),
             looked_at: Timestamp(0),
+            warm_at: Timestamp(0),
             woken_at: Timestamp(0),
         }
     }
@@ -220,6 +226,7 @@ impl PanelDriver {
     fn attached(&mut self, _: &Attached, now: Timestamp) {
         self.phase = Phase::Attached;
         self.heard_at = now;
+        self.warm_at = now.plus_ms(WARM_MS);
         self.sight.forget();
         self.watch.attached();
         if !self.notes.is_ready {

@@ -20,6 +20,8 @@ pub struct Push {
     pub rows: Vec<Row>,
     /// Rows that are no longer there; never told of virtual lists.
     pub gone: Vec<String>,
+    /// The rows that a virtual list shows, in their order.
+    pub order: Vec<String>,
     /// How many rows are in the document.
     pub count: usize,
     /// Where it is typed.
@@ -73,6 +75,9 @@ pub struct Row {
     /// Its place: the panel's own number where it has one, else counted in the document.
     #[serde(default)]
     pub ordinal: u64,
+    /// Whether the place is the panel's own number.
+    #[serde(default)]
+    pub is_placed: bool,
     /// Whose it is.
     pub role: Role,
     /// Its words.

@@ -114,10 +114,7 @@
 
   // ---- words ----
 
-  const BLOCKS = new Set(
-    ("ADDRESS ARTICLE ASIDE BLOCKQUOTE DD DETAILS DIV DL DT FIELDSET FIGURE FOOTER FORM H1 H2 H3 H4 " +
-      "H5 H6 HEADER HR LI MAIN NAV OL P PRE SECTION SUMMARY TABLE TR UL").split(" "),
-  );
+  const INLINE = new Set(["inline", "inline-block", "inline-flex", "inline-grid", "contents", "table-cell"]);
   const SPACED = new Set(["P", "PRE", "UL", "OL", "TABLE", "BLOCKQUOTE", "H1", "H2", "H3", "H4", "H5", "H6"]);
 
   // The words below an element, in lines. `isMarkdown` keeps what is structure: lists, code, heads.
@@ -145,10 +142,12 @@
       }
       if (node.nodeType !== Node.ELEMENT_NODE) return;
       const element = node;
+      const style = getComputedStyle(element);
       if (element !== root) {
         if (exclude && element.matches(exclude)) return;
         if (inner && element.matches(inner)) return;
-        if (!element.checkVisibility({ visibilityProperty: false })) return;
+        // Not by its box: an element without one may have words all the same.
+        if (style.display === "none") return;
       }
       const tag = element.tagName;
       if (tag === "BR") {
@@ -157,9 +156,8 @@
         return;
       }
       if (tag === "TEXTAREA" || tag === "INPUT") return;
-      const style = isPre ? "pre" : whiteSpaceOf(element);
-      const keeps = isPre || tag === "PRE" || style === "pre";
-      const isBlock = BLOCKS.has(tag);
+      const keeps = isPre || tag === "PRE" || keepsSpace(style);
+      const isBlock = !INLINE.has(style.display);
       if (isMarkdown && tag === "PRE" && !isPre) return fence(element, depth);
       // Within a list nothing is set apart.
       const lines = SPACED.has(tag) && isMarkdown && depth === 0 ? 2 : 1;
@@ -168,6 +166,11 @@
         const words = squeezed(element.textContent ?? "");
         if (words) say(`\`${words}\``);
         return;
+      }
+      const mark = isMarkdown && !keeps ? MARKS[tag] : null;
+      if (mark && element.textContent.trim()) {
+        const words = read(element, exclude, false, inner).trim();
+        return say(`${mark}${words}${mark}`);
       }
       if (isMarkdown && /^H[1-6]$/.test(tag)) say(`${"#".repeat(Number(tag[1]))} `);
       if (isMarkdown && tag === "HR") say("---");
@@ -194,12 +197,13 @@
       say(`${ticks}${language ? language[1] : ""}\n${words}\n${ticks}`);
       breakTo(2);
     };
-    walk(root, whiteSpaceOf(root) === "pre" || root.tagName === "PRE", 0);
+    walk(root, root.tagName === "PRE" || keepsSpace(getComputedStyle(root)), 0);
     return out.slice(0, TEXT_MAX).replace(/[ \t]+$/, "");
   };
-  const whiteSpaceOf = (element) => {
-    const value = getComputedStyle(element).whiteSpaceCollapse ?? getComputedStyle(element).whiteSpace;
-    return value.startsWith("preserve") || value.startsWith("pre") ? "pre" : "normal";
+  const MARKS = { STRONG: "**", B: "**", EM: "*" };
+  const keepsSpace = (style) => {
+    const value = style.whiteSpaceCollapse ?? style.whiteSpace;
+    return value.startsWith("pre") && value !== "pre-line" && value !== "preserve-breaks";
   };
   function plain(element, exclude) {
     return read(element, exclude || null, false, null);
@@ -228,10 +232,24 @@
     return row.querySelector(`[${name}]`)?.getAttribute(name) || null;
   };
 
+  // The panel's own number for the place of a row, where it has one.
+  const placeOf = (row, root, name) => {
+    const isNumber = (text) => text != null && /^\d{1,9}$/.test(text);
+    if (isNumber(name)) return Number(name);
+    if (!profile.transcript.is_virtual) return null;
+    for (const attribute of ["data-index", "data-item-index", "aria-posinset"]) {
+      const around = row.closest(`[${attribute}]`);
+      const value = around && root.contains(around) ? around.getAttribute(attribute) : null;
+      if (isNumber(value)) return Number(value);
+    }
+    return null;
+  };
+
   const wordsOf = (row, role) => {
     let parts = [];
     for (const selector of profile.transcript.text ?? []) {
-      parts = [...row.querySelectorAll(selector)].filter((part) => part.closest(rowSelector) === row);
+      const isPart = (part) => part.closest(rowSelector) === row && !(excluded && part.closest(excluded));
+      parts = [...row.querySelectorAll(selector)].filter(isPart);
       parts = parts.filter((part) => !parts.some((other) => other !== part && other.contains(part)));
       if (parts.length) break;
     }
@@ -258,6 +276,7 @@
     const elements = all.slice(-ROWS_MAX).filter((row) => row.checkVisibility());
     const rows = [];
     const counts = new Map();
+    const copies = new Set();
     let ordinal = Math.max(0, all.length - ROWS_MAX);
     for (const row of elements) {
       let known = cache.get(row);
@@ -271,19 +290,26 @@
         known = { isStale: false, role, text, hash: hash(text), tool: role === "tool" ? toolOf(row) : null };
         cache.set(row, known);
       }
-      if (known.role == null || (!known.text && known.role !== "tool")) continue;
+      if (known.role == null || !known.text) continue;
       const name = nameOf(row, root);
       const base = name == null ? known.role : `${name}/${known.role}`;
+      // A list may show a copy of a row, such as one that sticks to its top.
+      const copy = name == null ? null : `${base}/${known.hash}`;
+      if (copy && copies.has(copy)) continue;
+      copies.add(copy);
       const count = counts.get(base) ?? 0;
       counts.set(base, count + 1);
       const key = name == null ? `${known.role}#${count}` : count ? `${base}/${count}` : base;
-      const isNumbered = name != null && /^\d{1,9}$/.test(name);
-      const told = { key, ordinal: isNumbered ? Number(name) : ordinal, role: known.role, text: known.text };
+      const place = placeOf(row, root, name);
+      const told = { key, ordinal: place ?? ordinal, role: known.role, text: known.text };
+      if (place != null) told.is_placed = true;
       told.hash = known.hash;
       if (known.tool) told.tool = known.tool;
       rows.push(told);
       ordinal++;
     }
+    // In a virtual list the document's order says nothing.
+    if (rows.every((row) => row.is_placed)) rows.sort((one, other) => one.ordinal - other.ordinal);
     const last = rows.at(-1);
     if (isBusy && last && last.role !== "user") {
       last.is_streaming = true;
@@ -536,9 +562,15 @@
     const small = JSON.stringify([others, steady]);
     const hasNews = rows.length > 0 || gone.length > 0 || small !== lastSmall;
     lastSmall = small;
-    if (hasNews) post(push("change", { rows, gone, count: seen.rows.length, ...seen.small }));
-    else if (isBeat) post(push("beat", { rows: [], count: seen.rows.length, ...seen.small }));
+    if (hasNews) post(push("change", { rows, gone, ...list(seen.rows), ...seen.small }));
+    else if (isBeat) post(push("beat", { rows: [], ...list(seen.rows), ...seen.small }));
   };
+
+  // How many rows there are; of a virtual list also which, in their order.
+  const list = (rows) =>
+    profile.transcript.is_virtual
+      ? { count: rows.length, order: rows.map((row) => row.key) }
+      : { count: rows.length };
 
   const remember = (rows, keys) => {
     const next = new Map();
@@ -559,7 +591,7 @@
       const { composer, ...others } = seen.small;
       const { typed_ms_ago: _, ...steady } = composer ?? {};
       lastSmall = JSON.stringify([others, steady]);
-      return push("whole", { rows: seen.rows, gone: [], count: seen.rows.length, ...seen.small });
+      return push("whole", { rows: seen.rows, gone: [], ...list(seen.rows), ...seen.small });
     } catch (error) {
       const words = String(error?.message ?? error).slice(0, 500);
       return push("whole", { rows: [], error: words, url: location.href, title: document.title });
@@ -619,6 +651,7 @@
       schedule();
     }
   };
+  const TYPED = ["input", "keydown"];
   const onFocus = () => schedule();
   const onLoad = () => schedule();
 
@@ -627,7 +660,8 @@
     isStopped = false;
     watched = null;
     around.observe(document, { subtree: true, childList: true });
-    document.addEventListener("input", onTyped, { capture: true, passive: true });
+    // Some editors tell no input; a key is a sign of somebody as well.
+    for (const type of TYPED) document.addEventListener(type, onTyped, { capture: true, passive: true });
     document.addEventListener("focusin", onFocus, { capture: true, passive: true });
     document.addEventListener("focusout", onFocus, { capture: true, passive: true });
     addEventListener("load", onLoad, { passive: true });
@@ -645,7 +679,7 @@
     clearTimeout(scheduled);
     clearInterval(beat);
     scheduled = null;
-    document.removeEventListener("input", onTyped, { capture: true });
+    for (const type of TYPED) document.removeEventListener(type, onTyped, { capture: true });
     document.removeEventListener("focusin", onFocus, { capture: true });
     document.removeEventListener("focusout", onFocus, { capture: true });
     removeEventListener("load", onLoad);

@@ -60,12 +60,23 @@ impl Sight {
                     None => self.rows.push(row),
                 }
             }
-            self.rows.sort_by_key(|row| row.ordinal);
+            if push.order.is_empty() {
+                self.rows.sort_by_key(|row| row.ordinal);
+            } else {
+                self.arrange(&push.order);
+            }
             let surplus = self.rows.len().saturating_sub(ROWS_MAX);
             self.rows.drain(..surplus);
         }
         self.last = Some(push);
         if has_gap { Taken::Gap } else { Taken::Whole }
+    }
+
+    /// What a virtual list shows now, in its order. What it took out is forgotten when it was told.
+    fn arrange(&mut self, order: &[String]) {
+        let place = |row: &Row| order.iter().position(|key| *key == row.key);
+        self.rows.retain(|row| !row.is_done || place(row).is_some());
+        self.rows.sort_by_cached_key(|row| place(row).map_or(0, |place| place + 1));
     }
 
     /// The panel is gone: what comes next begins anew.
@@ -119,6 +130,19 @@ mod tests {
         assert_eq!(sight.take(push("f", 1, &[("b", 0, "new")])), Taken::Whole);
         assert_eq!(texts(&sight), ["new"]);
         assert_eq!(sight.take(push("g", 4, &[])), Taken::Gap);
+    }
+
+    #[test]
+    fn a_virtual_list_says_which_rows_it_shows_and_one_that_was_not_told_stays() {
+        let mut sight = Sight::default();
+        let order = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
+        let rows = push("e", 1, &[("a", 0, "one"), ("b", 0, "two"), ("c", 0, "three")]);
+        sight.take(Push { order: order(&["c", "a", "b"]), ..rows });
+        assert_eq!(texts(&sight), ["three", "one", "two"]);
+        sight.rows[0].is_done = true;
+        let rows = push("e", 2, &[("d", 0, "four")]);
+        sight.take(Push { order: order(&["b", "d"]), ..rows });
+        assert_eq!(texts(&sight), ["one", "two", "four"]);
     }
 
     #[test]

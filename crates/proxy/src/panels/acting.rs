@@ -9,6 +9,7 @@
 //! Not here: who may act at the same time (one at a time for each window: the caller), which panel
 //! (`panels`), the words of jobs (`agents`).
 
+mod attention;
 mod fault;
 mod hand;
 mod input;

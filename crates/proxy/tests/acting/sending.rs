@@ -36,7 +36,19 @@ async fn every_text(editor: &str) {
         assert_eq!(outcome, Ok(Done::Plainly), "{editor}, {name}");
         let sent = stage.wait_for("sent", number + 1).await;
         let sent = &sent[number];
-        assert_eq!(sent["text"].as_str(), Some(text.as_str()), "{editor}, {name}");
+        let got = sent["text"].as_str().unwrap();
+        let at = got.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count();
+        let part = |text: &str| {
+            String::from_utf8_lossy(&text.as_bytes()[at..]).chars().take(90).collect::<String>()
+        };
+        assert!(
+            got == text,
+            "{editor}, {name}: {} of {} bytes; after {at}: {:?} instead of {:?}",
+            got.len(),
+            text.len(),
+            part(got),
+            part(&text)
+        );
         assert_eq!(sent["is_trusted"], true, "{editor}, {name}");
     }
     assert_eq!(stage.journal("sent").len(), texts().len());

@@ -124,9 +124,12 @@ impl PanelDriver {
 
     /// When something that waits for the panel is given up.
     pub(super) fn held_deadline(&self) -> Option<Timestamp> {
+        let first = self.held.front()?;
         let is_unseen = self.phase != Phase::Attached || self.sight.last.is_none();
-        let first = self.held.front().filter(|_| is_unseen)?;
-        Some(first.since.plus_ms(AWAY_MS))
+        if is_unseen {
+            return Some(first.since.plus_ms(AWAY_MS));
+        }
+        Some(self.warm_at).filter(|at| *at > self.woken_at)
     }
 
     fn chance(&self, since: Timestamp, now: Timestamp) -> Chance {
@@ -151,7 +154,10 @@ impl PanelDriver {
         if let Some(waiting) = &last.waiting {
             return Chance::No(Failure::new("agent_not_active", waiting.clone()));
         }
-        let is_occupied = self.running.is_busy
+        // A panel that was just loaded may not have its model yet, and then takes nothing.
+        let is_fresh = self.profile.model.is_some() && last.model.is_none() && now < self.warm_at;
+        let is_occupied = is_fresh
+            || self.running.is_busy
             || self.scribe.run().is_some()
             || self.watch.is_missing()
             || !last.ready

@@ -24,6 +24,8 @@ const TELLINGS_MAX: u32 = 4;
 const OPEN_MAX: usize = 32;
 /// The least time between two tellings of a tool at work: each is recorded.
 const TOOL_EVERY_MS: u64 = 1_000;
+/// How far numbers of places move when rows between them go.
+const SLACK: u64 = 3;
 /// Characters of a tool's title.
 const TITLE_CHARACTERS_MAX: usize = 200;
 /// Rows that must agree before a chat that comes back is known again.
@@ -159,8 +161,8 @@ impl PanelDriver {
             return false;
         }
         let is_above = first_told.is_some_and(|first| at < first);
-        let is_below = self.notes.tellings.top().is_some_and(|top| row.ordinal < top);
-        is_above || (self.profile.transcript.is_virtual && is_below)
+        let is_below = self.notes.tellings.top().is_some_and(|top| row.ordinal + SLACK < top);
+        is_above || (self.profile.transcript.is_virtual && row.is_placed && is_below)
     }
 
     fn follow_row(&mut self, row: &mut Row, slot: &str, has_later: bool, pass: &mut Pass) {

@@ -11,7 +11,7 @@ start({
   login,
   loading,
   mount(host, chat) {
-    this.transcript = h("div", { "data-slot": "session-turn-list", style: "height: 400px; overflow: auto" });
+    this.transcript = h("div", { "data-timeline-virtual-content": "", style: "height: 400px; overflow: auto" });
     this.sendButton = h("button", {
       "data-action": "prompt-submit", "aria-label": "Send",
       click: (event) => (chat.busy ? chat.stop() : chat.send(event)),
@@ -38,10 +38,15 @@ start({
     });
     chat.editor = plaintext(box, { "data-component": "prompt-input", "aria-label": "Prompt" }, chat);
   },
-  row: (row) => row.role === "user"
-    ? h("div", { "data-message-id": row.id, "data-component": "user-message" }, row.text)
-    : h("div", { "data-message-id": row.id, "data-slot": "session-turn-assistant-content" }, row.text),
-  update: (row) => (row.element.textContent = row.text),
+  row(row) {
+    const isUser = row.role === "user";
+    const words = h("div", { "data-slot": isUser ? "user-message-text" : "text-part-body" }, row.text);
+    const part = h("div", { "data-component": isUser ? "user-message" : "text-part" }, words);
+    const kind = isUser ? "UserMessage" : "AssistantPart";
+    return h("div", { "data-timeline-key": `${kind}:${row.id}` },
+      h("div", { "data-index": row.number }, h("div", { "data-timeline-row": kind }, part)));
+  },
+  update: (row) => (row.element.querySelector("[data-slot]").textContent = row.text),
   busy(busy) {
     this.sendButton.setAttribute("aria-label", busy ? "Stop" : "Send");
   },

@@ -12,6 +12,7 @@ use agents::panel::profile::{ModelRules, Press};
 use domain::content::Failure;
 use serde_json::json;
 
+use super::attention::Attention;
 use super::fault::{failed, lost};
 use super::hand::Hand;
 use super::input::Chord;
@@ -27,9 +28,10 @@ const MODELS_MAX: usize = 200;
 /// Reads the menu.
 pub(super) async fn read(hand: &Hand<'_>) -> Result<Done, Failure> {
     let rules = rules(hand)?;
-    begin(hand).await?;
+    let attention = Attention::take(hand).await.map_err(|fault| lost(&fault))?;
     let outcome = listed(hand, rules).await;
-    end(hand).await;
+    close(hand).await;
+    attention.give_back(hand).await;
     outcome.map(Done::Models)
 }
 
@@ -40,9 +42,10 @@ pub(super) async fn choose(hand: &Hand<'_>, name: &str) -> Result<Done, Failure>
     if present.as_deref() == Some(name) {
         return Ok(Done::Plainly);
     }
-    begin(hand).await?;
+    let attention = Attention::take(hand).await.map_err(|fault| lost(&fault))?;
     let outcome = chosen(hand, rules, name).await;
-    end(hand).await;
+    close(hand).await;
+    attention.give_back(hand).await;
     outcome
 }
 
@@ -53,21 +56,13 @@ fn rules<'a>(hand: &Hand<'a>) -> Result<&'a ModelRules, Failure> {
     usable.ok_or_else(|| Failure::new("control_not_supported", words))
 }
 
-async fn begin(hand: &Hand<'_>) -> Result<(), Failure> {
-    hand.call::<()>("remember", &[]).await.map_err(|fault| lost(&fault))?;
-    hand.emulate_focus(true).await;
-    Ok(())
-}
-
-/// The menu away, and the focus where it was.
-async fn end(hand: &Hand<'_>) {
+/// The menu away, if it is still open.
+async fn close(hand: &Hand<'_>) {
     let is_open = hand.until("listed", json!({}), Duration::ZERO).await.unwrap_or(false);
     if let Some(escape) = Chord::parse("Escape").filter(|_| is_open) {
         // Somebody will close it by hand if this fails.
         let _ = hand.key(&escape).await;
     }
-    let _ = hand.call::<()>("restore", &[]).await;
-    hand.emulate_focus(false).await;
 }
 
 async fn listed(hand: &Hand<'_>, rules: &ModelRules) -> Result<Vec<String>, Failure> {

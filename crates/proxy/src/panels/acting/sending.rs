@@ -15,6 +15,7 @@ use cdp::Fault;
 use domain::content::Failure;
 use serde_json::json;
 
+use super::attention::Attention;
 use super::fault::{missing, not_injected, rejected, unknown};
 use super::hand::{Hand, State};
 use super::input::Chord;
@@ -53,9 +54,8 @@ pub(super) async fn send(hand: &Hand<'_>, text: &str, images: &[Image]) -> Resul
     }
     let state = ready(hand).await?;
     let draft = state.text.clone().unwrap_or_default();
-    hand.call::<()>("remember", &[]).await.map_err(|fault| lost(&fault))?;
     hand.call::<()>("begin", &[]).await.map_err(|fault| lost(&fault))?;
-    hand.emulate_focus(true).await;
+    let attention = Attention::take(hand).await.map_err(|fault| lost(&fault))?;
     let mut attempt =
         Attempt { hand, state: &state, is_dirty: false, has_images: !images.is_empty() };
     let outcome = attempt.run(text, images).await;
@@ -64,9 +64,8 @@ pub(super) async fn send(hand: &Hand<'_>, text: &str, images: &[Image]) -> Resul
     if may_touch {
         attempt.put_back(&draft, outcome.is_ok()).await;
     }
-    let _ = hand.call::<()>("restore", &[]).await;
+    attention.give_back(hand).await;
     let _ = hand.call::<()>("finish", &[]).await;
-    hand.emulate_focus(false).await;
     outcome.map(|()| Done::Plainly)
 }
 
@@ -387,9 +386,9 @@ impl Attempt<'_, '_> {
 fn is_exact(wanted: &str, found: &str) -> bool {
     let wanted = wanted.replace("\r\n", "\n").replace('\u{a0}', " ");
     let shown = |c: &char| !matches!(c, '\u{200b}' | '\u{feff}');
-    // A line that only ends the text is shown by some editors and not by others.
-    let wanted = wanted.trim_end_matches('\n').chars().filter(shown);
-    wanted.eq(found.trim_end_matches('\n').chars())
+    let wanted: String = wanted.chars().filter(shown).collect();
+    // An empty last line is shown by some editors and not by others; one too many is one too many.
+    wanted == found || wanted.trim_end_matches('\n') == found
 }
 
 /// Whether it does but for empty lines.
@@ -409,7 +408,7 @@ mod tests {
     fn texts_are_compared_by_their_lines_and_nothing_else_may_differ() {
         assert!(is_exact("a\n\nb 🎉", "a\n\nb 🎉"));
         assert!(is_exact("a\r\nb\u{a0}c", "a\nb c"));
-        assert!(is_exact("a\n", "a") && is_exact("a", "a\n"));
+        assert!(is_exact("a\n", "a") && !is_exact("a", "a\n"));
         assert!(!is_exact("a\n\nb", "a\nb"));
         assert!(is_near("a\n\nb", "a\nb"));
         for (wanted, found) in

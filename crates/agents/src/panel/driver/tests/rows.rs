@@ -121,9 +121,9 @@ fn rows_that_a_virtual_list_takes_out_and_brings_back_are_no_news() {
     let mut bench = Bench::attached_as("vscode-chat");
     let row = |index: u64, role: &str, text: &str| {
         json!({"key": format!("{index}/{role}"), "ordinal": index, "role": role, "text": text,
-            "hash": "h"})
+            "hash": "h", "is_placed": true})
     };
-    bench.push(json!({"rows": [row(4, "user", "five"), row(5, "assistant", "six")]}));
+    bench.push(json!({"rows": [row(14, "user", "five"), row(15, "assistant", "six")]}));
     bench.pass(2_000);
     assert_eq!(bench.messages(), ["user: five", "agent: six"]);
     bench.take();
@@ -131,7 +131,7 @@ fn rows_that_a_virtual_list_takes_out_and_brings_back_are_no_news() {
     bench.push(json!({"kind": "whole", "rows": [row(0, "user", "one"), row(1, "assistant", "x")]}));
     bench.pass(2_000);
     bench.push(
-        json!({"kind": "whole", "rows": [row(5, "assistant", "six"), row(6, "user", "new")]}),
+        json!({"kind": "whole", "rows": [row(15, "assistant", "six"), row(16, "user", "new")]}),
     );
     bench.pass(2_000);
     assert_eq!(bench.messages(), ["user: new"]);

@@ -140,6 +140,21 @@ fn nothing_is_typed_into_a_panel_that_looks_otherwise() {
 }
 
 #[test]
+fn a_send_waits_a_little_for_the_model_of_a_panel_that_just_appeared() {
+    let mut bench = Bench::attached();
+    bench.push(json!({"model": null, "landmarks": {"scope": 0, "composer": 0, "send": 0}}));
+    bench.deliver("m1", "one");
+    assert_eq!(bench.tasks(), Vec::<&Task>::new());
+    bench.push(json!({}));
+    assert_eq!(bench.tasks().len(), 1, "it is there");
+    let mut bench = Bench::attached();
+    bench.push(json!({"model": null, "landmarks": {"scope": 0, "composer": 0, "send": 0}}));
+    bench.deliver("m1", "one");
+    bench.pass(9_000);
+    assert_eq!(bench.tasks().len(), 1, "there may be none to read");
+}
+
+#[test]
 fn a_send_to_a_login_page_fails_with_what_to_do() {
     let mut bench = Bench::attached();
     bench.push(json!({"waiting": "Log in to Claude", "composer": null, "landmarks": {"scope": 0}}));
