@@ -396,7 +396,10 @@ impl Watcher {
             let Some(panel) = self.panels.get(&frame) else { continue };
             let now = Instant::now();
             if !panel.is_told {
-                if now - panel.installed_at >= REST_WITHIN {
+                // A window without a name may be given one by the next look at the targets.
+                let is_named = self.kind == TargetKind::Page || self.about.borrow().is_named();
+                let within = if is_named { REST_WITHIN } else { REST_WITHIN * 3 };
+                if now - panel.installed_at >= within {
                     self.tell_of(&frame).await;
                 }
             } else if now - panel.heard_at >= SILENCE_MAX || now - panel.leased_at >= LEASE {
@@ -504,7 +507,9 @@ pub(super) async fn whole(browser: &Browser, place: &Place) -> Result<String, Fa
     match browser.evaluate(place, WHOLE, false).await? {
         Value::String(push) => Ok(push),
         Value::Null => Err(Fault::Gone),
-        other => Ok(other.to_string()),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Ok(other.to_string())
+        }
     }
 }
 
