@@ -69,6 +69,11 @@ impl Chromium {
 
     /// Starts one with further arguments.
     pub fn start_with(arguments: &[&str]) -> Result<Self, String> {
+        Self::start_at(0, arguments)
+    }
+
+    /// The same, with its debug port here; 0 picks a free one.
+    pub fn start_at(port: u16, arguments: &[&str]) -> Result<Self, String> {
         let program = find().ok_or_else(|| {
             format!(
                 "no Chromium was found: `apt install chromium`, or name it in {CHROMIUM_VARIABLE}"
@@ -96,8 +101,8 @@ impl Chromium {
                 "--site-per-process",
                 "--window-size=1200,900",
                 "--remote-debugging-address=127.0.0.1",
-                "--remote-debugging-port=0",
             ])
+            .arg(format!("--remote-debugging-port={port}"))
             .arg(format!("--user-data-dir={}", data.display()))
             .args(arguments)
             .arg("about:blank")
@@ -111,9 +116,11 @@ impl Chromium {
         let begun = Instant::now();
         let file = data.join("DevToolsActivePort");
         while begun.elapsed() < START_TIMEOUT {
-            let port = std::fs::read_to_string(&file).ok();
-            let port = port.and_then(|text| text.lines().next()?.parse().ok());
-            if let Some(port) = port {
+            let written = std::fs::read_to_string(&file).ok();
+            let written = written.and_then(|text| text.lines().next()?.parse().ok());
+            // A port that was chosen is not written down.
+            let chosen = || (port != 0 && answers(port)).then_some(port);
+            if let Some(port) = written.or_else(chosen) {
                 chromium.port = port;
                 return Ok(chromium);
             }
@@ -143,6 +150,10 @@ impl Drop for Chromium {
         drop(self.lifeline.take());
         let _ = self.keeper.wait();
     }
+}
+
+fn answers(port: u16) -> bool {
+    std::net::TcpStream::connect((std::net::Ipv4Addr::LOCALHOST, port)).is_ok()
 }
 
 fn find() -> Option<PathBuf> {

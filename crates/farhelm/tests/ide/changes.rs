@@ -8,8 +8,8 @@ use crate::stage::Stage;
 fn nothing_is_typed_into_a_panel_that_changed_and_the_doctor_says_what_moved() {
     let Some(mut stage) = Stage::new("a changed panel") else { return };
     stage.up();
-    let tab = stage.open("cursor", "ide", "");
-    let session = stage.session("cursor");
+    let tab = stage.open("antigravity", "ide", "");
+    let session = stage.session("antigravity");
     stage.panel_does(&tab, &json!({"do": "drop-composer"}));
     stage.until("the change", |sessions| {
         (sessions[0]["status"] == "agent_ui_changed").then_some(())
@@ -26,9 +26,9 @@ fn nothing_is_typed_into_a_panel_that_changed_and_the_doctor_says_what_moved() {
     let text = told.to_string();
     assert!(text.contains("full control"), "{text}");
     assert!(text.contains("composer"), "{text}");
-    let kept = stage.place.data().join("panels/skeletons/cursor.json");
+    let kept = stage.place.data().join("panels/skeletons/antigravity.json");
     let kept = std::fs::read_to_string(kept).unwrap();
-    assert!(kept.contains("\"profile\":\"cursor\""), "{kept}");
+    assert!(kept.contains("\"profile\":\"antigravity\""), "{kept}");
 }
 
 #[test]

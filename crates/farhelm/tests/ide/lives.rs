@@ -33,8 +33,10 @@ fn a_session_is_the_same_over_reloads_and_restarts_of_the_machine_and_of_the_ide
     stage.open("claude-vscode", "two", "title=main.rs%20-%20kite%20-%20Visual%20Studio%20Code");
     assert_eq!(stage.session("claude-vscode"), session);
     stage.send(&session, "third words");
-    let sent = stage.panels.journal("two");
-    assert!(sent.iter().any(|entry| entry["kind"] == "sent"), "{sent:?}");
+    stage.until("the third words", |_| {
+        let sent = stage.panels.journal("two");
+        sent.iter().any(|entry| entry["kind"] == "sent").then_some(())
+    });
     let told = stage.place.told(&["sessions", "--json"]);
     assert!(!told.contains("target_id"), "{told}");
 }
@@ -55,7 +57,7 @@ fn two_windows_are_two_sessions_and_another_chat_in_a_window_is_another_one() {
         let sent = stage.panels.journal(instance);
         sent.iter().filter(|it| it["kind"] == "sent").count()
     };
-    assert_eq!((words("a"), words("b")), (1, 1));
+    stage.until("both words", |_| ((words("a"), words("b")) == (1, 1)).then_some(()));
 
     // The first window shows another chat, and then its own again.
     let url = stage.panels.url("opencode-web", "c", "");
@@ -79,12 +81,12 @@ fn two_windows_are_two_sessions_and_another_chat_in_a_window_is_another_one() {
 fn a_closed_chat_stays_closed_until_something_is_said_in_it() {
     let Some(mut stage) = Stage::new("closing") else { return };
     stage.up();
-    let tab = stage.open("cursor", "ide", "");
-    let session = stage.session("cursor");
+    let tab = stage.open("antigravity", "ide", "");
+    let session = stage.session("antigravity");
     stage.send(&session, "hello");
     stage.place.told(&["close", &session]);
     stage.until("its end", |sessions| {
-        let open = sessions.iter().filter(|it| it["agent_type"] == "cursor");
+        let open = sessions.iter().filter(|it| it["agent_type"] == "antigravity");
         (open.filter(|it| it["status"] == "healthy").count() == 0).then_some(())
     });
     // The IDE is the person's: it is still there, and speaks again.
@@ -120,8 +122,10 @@ fn a_new_chat_is_launched_in_an_open_panel_and_elsewhere_it_is_said_why_not() {
     let launched = stage.place.json(&["launch", "antigravity", "--json"]);
     let second = id(&launched);
     assert_ne!(second, first);
-    let journal = stage.panels.journal("ide");
-    assert!(journal.iter().any(|entry| entry["kind"] == "new_chat"), "{journal:?}");
+    stage.until("the new chat", |_| {
+        let journal = stage.panels.journal("ide");
+        journal.iter().any(|entry| entry["kind"] == "new_chat").then_some(())
+    });
     let tail = Lines::of(stage.place.farhelm(&["tail", &second, "--after", "0", "--json"]));
     stage.send(&second, "in the second chat");
     let seen = tail.until(|event| said(event).is_some_and(|it| it.contains("echo: in the second")));

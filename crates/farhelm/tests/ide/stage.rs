@@ -57,8 +57,7 @@ impl Stage {
     /// Another browser at the same port.
     pub(crate) fn restart_chromium(&mut self) {
         self.chromium = None;
-        let port = format!("--remote-debugging-port={}", self.port);
-        self.chromium = Some(Chromium::start_with(&[&port]).unwrap());
+        self.chromium = Some(Chromium::start_at(self.port, &[]).unwrap());
         assert_eq!(self.chromium.as_ref().unwrap().port(), self.port);
     }
 

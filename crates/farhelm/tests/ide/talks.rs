@@ -38,7 +38,10 @@ fn a_panel_is_a_session_that_is_sent_to_asked_and_stopped() {
         tail.until(|event| event["type"] == "run_started");
         stage.place.told(&["interrupt", &session]);
         tail.until(|event| event["type"] == "run_ended");
-        assert!(stage.panels.journal(panel).iter().any(|entry| entry["kind"] == "stopped"));
+        stage.until("the stop", |_| {
+            let journal = stage.panels.journal(panel);
+            journal.iter().any(|entry| entry["kind"] == "stopped").then_some(())
+        });
         stage.call("Target.closeTarget", json!({"targetId": tab}));
     }
 }

@@ -75,10 +75,10 @@ impl Service {
             (Some((number, is_right)), program) if is_right || program.is_none() => {
                 self.open_in(&session, number).await;
             }
-            (_, Some(program)) => self.start_ide(&session, program, workspace),
+            (_, Some(program)) => self.start_ide(&session, &program, workspace.as_deref()),
             (_, None) if self.has_window_for(&profile) => {
                 self.wait_for_panel(&session);
-                self.help_windows(&session).await;
+                self.help_windows(&session);
             }
             (_, None) => {
                 let words = format!(
@@ -214,10 +214,10 @@ impl Service {
     }
 
     /// Starts an IDE, or has a running one open another window.
-    fn start_ide(&mut self, session: &SessionId, program: IdeProgram, workspace: Option<String>) {
+    fn start_ide(&mut self, session: &SessionId, program: &IdeProgram, workspace: Option<&str>) {
         self.wait_for_panel(session);
         let (tell, of) = (self.seen.clone(), session.clone());
-        let outcome = start(&program, workspace.as_deref());
+        let outcome = start(program, workspace);
         self.tasks.spawn(async move {
             let _ = tell.send(Seen::PanelOpened { session: of, outcome }).await;
         });
@@ -239,13 +239,13 @@ impl Service {
                 let words = format!("{} did not open a chat in time", launch.profile.display_name);
                 self.launch_failed(&session, Failure::new("launch_timeout", words)).await;
             } else if launch.waits_since.is_some_and(|since| now - since >= HELP_AFTER) {
-                self.help_windows(&session).await;
+                self.help_windows(&session);
             }
         }
     }
 
     /// Opens the panel in windows that do not show it, each once.
-    async fn help_windows(&mut self, session: &SessionId) {
+    fn help_windows(&mut self, session: &SessionId) {
         let Some(launch) = self.launches.get_mut(session) else { return };
         if launch.profile.open_panel.is_empty() {
             return;

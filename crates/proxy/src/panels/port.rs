@@ -133,8 +133,12 @@ impl Port {
             json!([{"type": "page"}, {"type": "iframe"}, {"type": "webview"}, {"exclude": true}]);
         let discover = json!({"discover": true, "filter": filter});
         self.browser.call(None, "Target.setDiscoverTargets", discover).await?;
+        let mut tick = tokio::time::interval(LOOK_EVERY);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
+                // Not every change of a title is told.
+                _ = tick.tick() => self.ask_again().await?,
                 heard = events.next() => match heard {
                     Some(Heard::Event(event)) => self.hear(&event).await?,
                     Some(Heard::Missed(count)) => self.look_again(count).await?,
@@ -293,6 +297,15 @@ impl Port {
     /// Something was missed: what there is now is asked for.
     async fn look_again(&mut self, count: u64) -> Result<(), cdp::Fault> {
         tracing::debug!(count, "events were missed");
+        self.ask_again().await?;
+        for watching in self.watched.values_mut() {
+            watching.tell(Told::Missed);
+        }
+        Ok(())
+    }
+
+    /// What there is now.
+    async fn ask_again(&mut self) -> Result<(), cdp::Fault> {
         let answer = self.browser.call(None, "Target.getTargets", json!({})).await?;
         let infos = answer["targetInfos"].as_array().cloned().unwrap_or_default();
         let is_there = |target: &String| infos.iter().any(|it| it["targetId"] == target.as_str());
@@ -302,9 +315,6 @@ impl Port {
         }
         for info in &infos {
             self.learn(info).await?;
-        }
-        for watching in self.watched.values_mut() {
-            watching.tell(Told::Missed);
         }
         Ok(())
     }

@@ -175,6 +175,9 @@ impl Service {
                 self.appeared(*sight).await;
                 self.tell_offer().await;
             }
+            Seen::Titled { panel, window_title, window_url } => {
+                self.titled(panel, &window_title, &window_url).await;
+            }
             Seen::Pushed(number, push) => self.pushed(number, push).await,
             Seen::Blind(number, reason) => {
                 let session = self.panels.get(&number).and_then(|panel| panel.session.clone());

@@ -37,6 +37,8 @@ pub(super) enum Seen {
     WindowGone { address: String, target: String },
     /// A panel that can be read, or another document in one that was there before.
     Appeared(Box<Sight>),
+    /// Its window is called otherwise now.
+    Titled { panel: Number, window_title: String, window_url: String },
     /// What its observer says.
     Pushed(Number, String),
     /// Its observer does not answer.
@@ -116,6 +118,8 @@ pub(super) struct Peek {
     pub(super) conversation: Option<String>,
     #[serde(default)]
     pub(super) ready: bool,
+    #[serde(default)]
+    pub(super) title: String,
 }
 
 /// A row of the conversation.

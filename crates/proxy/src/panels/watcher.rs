@@ -57,6 +57,15 @@ pub(super) struct About {
     pub(super) url: String,
 }
 
+impl About {
+    /// Whether the window has its name. While a page loads, browsers show its address instead.
+    fn is_named(&self) -> bool {
+        let place = self.window_url.split_once("://").map_or("", |(_, place)| place);
+        let host = place.split(['/', '?', '#']).next().unwrap_or_default();
+        !self.window_title.is_empty() && (host.is_empty() || !self.window_title.starts_with(host))
+    }
+}
+
 /// A panel that is observed.
 struct Watched {
     number: Number,
@@ -64,6 +73,8 @@ struct Watched {
     place: Place,
     tell_place: watch::Sender<Option<Place>>,
     is_told: bool,
+    /// Whether it has come to rest.
+    is_settled: bool,
     is_blind: bool,
     misses: u8,
     installed_at: Instant,
@@ -123,6 +134,12 @@ impl Watcher {
                 _ = tick.tick() => {
                     self.look(true).await;
                     self.tend().await;
+                    false
+                }
+                changed = self.about.changed() => {
+                    if changed.is_ok() {
+                        self.tell_titles().await;
+                    }
                     false
                 }
                 changed = self.shared.profiles.changed() => {
@@ -190,7 +207,9 @@ impl Watcher {
         panel.is_blind = false;
         let peek = Peek::read(push);
         if !panel.is_told {
-            if peek.is_settled() {
+            panel.is_settled = peek.is_settled();
+            if panel.is_settled && (self.kind == TargetKind::Page || self.about.borrow().is_named())
+            {
                 self.tell_of(frame).await;
             }
             return;
@@ -296,6 +315,7 @@ impl Watcher {
                     place,
                     tell_place,
                     is_told: false,
+                    is_settled: false,
                     is_blind: false,
                     misses: 0,
                     installed_at: now,
@@ -353,13 +373,14 @@ impl Watcher {
         let (number, profile) = (panel.number, Arc::clone(&panel.profile));
         let place = panel.tell_place.subscribe();
         let about = self.about.borrow().clone();
+        let is_named = about.is_named();
         let sight = Sight {
             number,
             address: self.address.clone(),
             target: self.target.clone(),
             window: about.window,
             profile,
-            window_title: about.window_title,
+            window_title: if is_named { about.window_title } else { String::new() },
             window_url: about.window_url,
             target_url: about.url,
             push,
@@ -375,7 +396,10 @@ impl Watcher {
             let Some(panel) = self.panels.get(&frame) else { continue };
             let now = Instant::now();
             if !panel.is_told {
-                if now - panel.installed_at >= REST_WITHIN {
+                // A window without a name may be given one by the next look at the targets.
+                let is_named = self.kind == TargetKind::Page || self.about.borrow().is_named();
+                let within = if is_named { REST_WITHIN } else { REST_WITHIN * 3 };
+                if now - panel.installed_at >= within {
                     self.tell_of(&frame).await;
                 }
             } else if now - panel.heard_at >= SILENCE_MAX || now - panel.leased_at >= LEASE {
@@ -422,6 +446,24 @@ impl Watcher {
         }
     }
 
+    /// The window is called otherwise now.
+    async fn tell_titles(&mut self) {
+        let about = self.about.borrow_and_update().clone();
+        if !about.is_named() {
+            return;
+        }
+        let waiting = self.panels.iter().filter(|(_, panel)| !panel.is_told && panel.is_settled);
+        let waiting: Vec<_> = waiting.map(|(frame, _)| frame.clone()).collect();
+        for frame in waiting {
+            self.tell_of(&frame).await;
+        }
+        let About { window_title, window_url, .. } = about;
+        for panel in self.panels.values().filter(|panel| panel.is_told) {
+            let (window_title, window_url) = (window_title.clone(), window_url.clone());
+            self.tell(Seen::Titled { panel: panel.number, window_title, window_url }).await;
+        }
+    }
+
     /// The panel is not shown any more.
     async fn hide(&mut self, frame: &str) {
         let Some(panel) = self.panels.remove(frame) else { return };
@@ -465,10 +507,31 @@ pub(super) async fn whole(browser: &Browser, place: &Place) -> Result<String, Fa
     match browser.evaluate(place, WHOLE, false).await? {
         Value::String(push) => Ok(push),
         Value::Null => Err(Fault::Gone),
-        other => Ok(other.to_string()),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            Ok(other.to_string())
+        }
     }
 }
 
 fn now_ms() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_no_name_of_a_window() {
+        let named = |title: &str, url: &str| {
+            let (window_title, window_url) = (title.to_owned(), url.to_owned());
+            About { window_title, window_url, ..About::default() }.is_named()
+        };
+        let url = "http://127.0.0.1:8390/?folder=/src/a%20-%20b";
+        assert!(named("main.rs - kite - Visual Studio Code", url));
+        assert!(!named("127.0.0.1:8390/?folder=/src/a - b", url));
+        assert!(!named("", url));
+        assert!(named("kite - Cursor", "vscode-file://vscode-app/workbench.html"));
+        assert!(!named("vscode-app/workbench.html", "vscode-file://vscode-app/workbench.html"));
+    }
 }

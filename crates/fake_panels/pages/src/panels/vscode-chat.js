@@ -49,8 +49,10 @@ start({
   busy(busy) {
     this.sendButton.style.display = busy ? "none" : "";
     this.stopButton.style.display = busy ? "" : "none";
-    const last = [...this.transcript.querySelectorAll(".interactive-response")].at(-1);
-    last?.classList.toggle("chat-response-loading", busy);
+    const answers = [...this.transcript.querySelectorAll(".interactive-response")];
+    for (const answer of answers) {
+      answer.classList.toggle("chat-response-loading", busy && answer === answers.at(-1));
+    }
   },
   dialog(dialog, press) {
     const copy = () => h("div", { class: "chat-confirmation-widget2" },

@@ -160,10 +160,12 @@ pub(super) fn actor(hand: &Hand, profile: Arc<agents::panel::Profile>) -> Result
     Ok(Actor { browser: hand.browser.clone(), place, page: hand.page.clone(), profile })
 }
 
-/// Whether a panel is all that its page shows.
+/// Whether a panel is all that its page shows: it is in no workspace, and is not opened in a
+/// window that was there before it.
 fn is_whole_page(profile: &agents::panel::Profile) -> bool {
-    let target = &profile.target;
+    let (target, identity) = (&profile.target, &profile.identity);
     target.kind == agents::panel::profile::TargetKind::Page
         && !target.url_contains.is_empty()
-        && target.scope.iter().all(|scope| ["body", "main", "#root"].contains(&scope.as_str()))
+        && profile.open_panel.is_empty()
+        && identity.workspace_title.is_none()
 }

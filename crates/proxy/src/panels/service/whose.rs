@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use agents::panel::identity::{Mark, PRINTS_MAX, Traits, print_of};
-use agents::panel::{Attached, News};
+use agents::panel::identity::{Mark, PRINTS_MAX, Traits, print_of, workspace};
+use agents::panel::profile::TargetKind;
+use agents::panel::{Attached, News, Profile};
 use domain::SessionId;
 use tokio::time::Instant;
 
@@ -19,7 +20,12 @@ const NAMELESS_AFTER: Duration = Duration::from_secs(3);
 impl Service {
     /// A panel is seen, or another document in one that was there.
     pub(super) async fn appeared(&mut self, sight: Sight) {
+        let mut sight = sight;
         let peek = Peek::read(&sight.push);
+        // A page's own title is newer than what the browser told of it.
+        if sight.profile.target.kind == TargetKind::Page && !peek.title.is_empty() {
+            sight.window_title.clone_from(&peek.title);
+        }
         let mark = self.mark(&sight, &peek);
         let known = self.panels.remove(&sight.number);
         let session = known.and_then(|panel| panel.session);
@@ -28,8 +34,7 @@ impl Service {
             target: sight.target,
             window: sight.window,
             workspace_path: folder_of(&sight.window_url),
-            window_title: agents::panel::identity::workspace(&sight.profile, &sight.window_title)
-                .or_else(|| Some(sight.window_title.clone()).filter(|title| !title.is_empty())),
+            window_title: title_of(&sight.profile, &sight.window_title),
             profile: sight.profile,
             mark,
             session: None,
@@ -100,23 +105,37 @@ impl Service {
             panel.mark.prints.clone_from(&entry.mark.prints);
         }
         panel.session = Some(session.clone());
-        let (mark, signature) = (panel.mark.clone(), panel.mark.traits.signature());
-        let (title, path) = (panel.window_title.clone(), panel.workspace_path.clone());
-        let adoption = Adoption {
-            session: session.clone(),
-            agent: panel.profile.id.as_str().into(),
-            display_name: panel.profile.display_name.clone(),
-            window_title: title.clone(),
-            workspace_path: path.clone(),
-            signature: signature.clone(),
+        let (mark, adoption) = (panel.mark.clone(), adoption(panel, &session));
+        let attached = Attached {
+            window_title: adoption.window_title.clone(),
+            workspace_path: adoption.workspace_path.clone(),
+            signature: adoption.signature.clone(),
         };
         self.shown.insert(session.clone(), number);
         self.book.note(&session, mark);
         self.book.save();
         self.say(Input::Adopted(adoption)).await;
-        let attached = Attached { window_title: title, workspace_path: path, signature };
         self.tell(&session, News::Attached(attached)).await;
         self.tell(&session, News::Pushed(push)).await;
+    }
+
+    /// A window is called otherwise: another file was opened in it, or it has come to its name.
+    pub(super) async fn titled(&mut self, number: Number, title: &str, url: &str) {
+        let Some(panel) = self.panels.get_mut(&number) else { return };
+        let folder = folder_of(url);
+        let now = Traits::new(&panel.profile, "", title, folder.as_deref());
+        let title = title_of(&panel.profile, title);
+        let is_same = panel.mark.traits.workspace == now.workspace && panel.window_title == title;
+        let Some(session) = panel.session.clone().filter(|_| !is_same && title.is_some()) else {
+            return;
+        };
+        panel.window_title = title;
+        panel.workspace_path = folder.or(panel.workspace_path.take());
+        panel.mark.traits.workspace = now.workspace;
+        let (mark, adoption) = (panel.mark.clone(), adoption(panel, &session));
+        self.book.note(&session, mark);
+        self.book.save();
+        self.say(Input::Adopted(adoption)).await;
     }
 
     /// What an observer says, to whose panel it is; which may change by it.
@@ -230,6 +249,23 @@ impl Service {
         traits.ordinal = before.map(|(_, panel)| panel).filter(is_alike).count();
         Mark { target: sight.target.clone(), traits, prints: prints(peek) }
     }
+}
+
+fn adoption(panel: &Live, session: &SessionId) -> Adoption {
+    Adoption {
+        session: session.clone(),
+        agent: panel.profile.id.as_str().into(),
+        display_name: panel.profile.display_name.clone(),
+        window_title: panel.window_title.clone(),
+        workspace_path: panel.workspace_path.clone(),
+        signature: panel.mark.traits.signature(),
+    }
+}
+
+/// What a window is called, without the file that is open in it where that can be told.
+fn title_of(profile: &Profile, title: &str) -> Option<String> {
+    let whole = || Some(title.to_owned()).filter(|title| !title.is_empty());
+    workspace(profile, title).or_else(whole)
 }
 
 fn shows_another() -> News {
