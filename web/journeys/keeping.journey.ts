@@ -150,6 +150,25 @@ describe("a session that is no longer wanted", () => {
     for (const { context } of [first, second]) await context.close();
   });
 
+  it("goes from every device at once, also when its machine is away", async () => {
+    const machine = new Machine(relay, "shed");
+    const described = { session_id: "sess_shed", agent_type: "codex", window_title: "Shed" };
+    await machine.connect([{ ...described, status: "healthy" }]);
+    const [first, second] = [await windows.paired(relay), await windows.paired(relay, PHONE)];
+    await second.page.getByRole("link", { name: /Shed/ }).waitFor();
+    machine.close();
+    await first.page.getByRole("link", { name: /Shed/ }).click();
+    await first.page.getByText("Machine offline").first().waitFor();
+    await choose(first.page, "Delete with history");
+    const sure = first.page.getByRole("dialog", { name: "Delete this session and its history?" });
+    await sure.getByText("which is offline now").waitFor();
+    await sure.getByRole("button", { name: "Delete with history" }).click();
+    for (const { page } of [first, second]) {
+      await page.getByRole("link", { name: /Shed/ }).waitFor({ state: "detached" });
+    }
+    for (const { context } of [first, second]) await context.close();
+  });
+
   it("can be taken along first, as Markdown and as JSON", async () => {
     const { page, context } = await windows.paired(relay);
     await openSession(page, /demo/i);
@@ -302,6 +321,7 @@ describe("notifications", () => {
       });
     await expect.poll(told).toContain("open the window");
     await other.page.getByRole("button", { name: /^No/ }).click();
+    await expect.poll(told).toEqual([]);
     for (const it of [other.context, context]) await it.close();
   });
 });

@@ -1,14 +1,32 @@
 // What it looks like, kept as pictures: light and dark, phone and desk.
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Machine, now } from "./machine";
-import { DESK, openSession, PHONE, Relay, say, shot, Windows, words } from "./stage";
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import {
+  DESK,
+  openSession,
+  PHONE,
+  picture,
+  readmePictures,
+  Relay,
+  say,
+  shot,
+  SHOTS,
+  Windows,
+  words,
+} from "./stage";
 
 const relay = new Relay();
 const windows = new Windows();
 let machine: Machine;
 const KITE = "sess_kite";
+/** The least that a finger hits. */
+const FINGER_PX = 44;
 
 beforeAll(async () => {
+  rmSync(join(SHOTS, "readme"), { recursive: true, force: true });
   await relay.start();
   await windows.open();
   machine = new Machine(relay, "attic");
@@ -153,7 +171,8 @@ for (const colorScheme of ["light", "dark"] as const) {
     await shot(page, `desk-${colorScheme}-1-session`);
     await page.getByRole("button", { name: /Edit src\/options\.rs/ }).click();
     await page.getByText("pub quick: bool,").first().waitFor();
-    await shot(page, `desk-${colorScheme}-2-diff`);
+    if (colorScheme === "light") await picture(page, "desk-light-2-diff", "desk");
+    else await shot(page, "desk-dark-2-diff");
     await page.goto(`${relay.ready.url}/#/settings`);
     await page.getByRole("heading", { name: "Devices" }).waitFor();
     await shot(page, `desk-${colorScheme}-3-settings`);
@@ -174,7 +193,8 @@ for (const colorScheme of ["light", "dark"] as const) {
     await openSession(page, /demo/i);
     await say(page, "ask: git push --force origin main");
     await page.getByRole("button", { name: /^No/ }).waitFor();
-    await shot(page, `phone-${colorScheme}-2-decision`);
+    if (colorScheme === "light") await picture(page, "phone-light-2-decision", "phone");
+    else await shot(page, "phone-dark-2-decision");
     await page.getByRole("button", { name: /^No/ }).click();
     await words(page, "denied: git push").last().waitFor();
     await shot(page, `phone-${colorScheme}-3-answered`);
@@ -191,4 +211,114 @@ it("asks for a code at the first visit", async () => {
   await page.getByRole("heading", { name: "Pair this device" }).waitFor();
   await shot(page, "phone-light-4-pair");
   await page.close();
+});
+
+it("makes every picture that the README shows", () => {
+  const shown = readmePictures();
+  expect(shown.length).toBeGreaterThan(0);
+  for (const name of shown)
+    expect(existsSync(join(SHOTS, "readme", `${name}.png`)), name).toBe(true);
+});
+
+/** What can be pressed and is smaller than a fingertip; links within a sentence are left alone. */
+async function tooSmall(page: Page): Promise<string[]> {
+  return page.evaluate((least) => {
+    const found: string[] = [];
+    const all = "button, a[href], select, textarea, input, [role='menuitem'], summary";
+    for (const element of document.querySelectorAll<HTMLElement>(all)) {
+      // A box is as large as the label that ticks it.
+      const target = element.closest("label") ?? element;
+      const { width, height } = target.getBoundingClientRect();
+      const isShown = element.checkVisibility() && width > 1 && height > 1;
+      const isInText = element.tagName === "A" && element.closest("p, li") !== null;
+      if (!isShown || isInText || element.closest("[aria-hidden='true']")) continue;
+      if (width < least - 0.5 || height < least - 0.5) {
+        const name = element.getAttribute("aria-label") ?? element.textContent?.trim() ?? "";
+        found.push(`${element.tagName} ${name.slice(0, 40)}: ${width} x ${height}`);
+      }
+    }
+    return found;
+  }, FINGER_PX);
+}
+
+it("has nothing on a phone that a finger misses, and nothing wider than the phone", async () => {
+  const { page, context } = await windows.paired(relay, PHONE, { hasTouch: true });
+  const small: string[] = [];
+  const fits = async (where: string) => {
+    small.push(...(await tooSmall(page)).map((it) => `${where}: ${it}`));
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(wide, where).toBeLessThanOrEqual(PHONE.width);
+  };
+  await fits("list");
+  await openSession(page, /Rename the flag/);
+  await words(page, "One test fails").waitFor();
+  await page.getByRole("button", { name: /Run cargo test/ }).click();
+  await page.getByRole("button", { name: "Break long lines" }).first().waitFor();
+  await fits("session");
+  await page.getByRole("button", { name: "Details" }).click();
+  await fits("details");
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "What to do with this session" }).click();
+  await page.getByRole("menuitem", { name: "Rename" }).waitFor();
+  await fits("menu");
+  await page.goto(`${relay.ready.url}/#/`);
+  await page.reload();
+  await openSession(page, /demo/i);
+  await say(page, "ask: reboot");
+  await page.getByRole("button", { name: /^No/ }).waitFor();
+  await fits("decision");
+  await page.getByRole("button", { name: "Edit before allowing" }).click();
+  await page.getByRole("button", { name: "Deny with a reason" }).click();
+  await fits("decision, edited");
+  await shot(page, "phone-light-11-edited");
+  await page.getByRole("button", { name: /^No/ }).click();
+  await words(page, "denied: reboot").waitFor();
+  await say(page, "form: kite");
+  await page.getByRole("radio", { name: /small/ }).waitFor();
+  await fits("form");
+  await page.getByRole("button", { name: /Do not answer/ }).click();
+  await words(page, "not answered", { exact: true }).waitFor();
+  await say(page, "slow: 300");
+  await page.locator('article[aria-busy="true"]').waitFor();
+  await page.getByRole("textbox", { name: "Message to the agent" }).fill("say: later");
+  await fits("composer while it runs");
+  await page.getByRole("button", { name: "Queue" }).click();
+  await page.getByRole("region", { name: "1 message waits" }).waitFor();
+  await fits("queue");
+  await shot(page, "phone-light-12-queue");
+  await page.getByRole("button", { name: "Remove" }).click();
+  await page.getByRole("button", { name: "Stop" }).first().click();
+  await page.getByText("Stopped").last().waitFor();
+  await page.goto(`${relay.ready.url}/#/settings`);
+  await page.getByText("Owner").first().waitFor();
+  await fits("settings");
+  await page.getByRole("button", { name: "Add a device" }).click();
+  await fits("invitation");
+  await shot(page, "phone-light-13-settings");
+  await page.goto(`${relay.ready.url}/#/`);
+  await page.getByRole("button", { name: "New session" }).first().click();
+  await page.getByRole("radio", { name: /demo/i }).waitFor();
+  await fits("launch");
+  await shot(page, "phone-light-14-launch");
+  expect(small).toEqual([]);
+  expect(windows.complaints.splice(0)).toEqual([]);
+  await context.close();
+});
+
+it("breaks the long lines of an output, and shows them whole where one wants", async () => {
+  const { page, context } = await windows.paired(relay, PHONE, { hasTouch: true });
+  await openSession(page, /Rename the flag/);
+  await words(page, "One test fails").waitFor();
+  const last = page.locator("pre.last");
+  await last.waitFor();
+  const overflow = (element: Element) => element.scrollWidth - element.clientWidth;
+  expect(await last.evaluate(overflow)).toBeLessThanOrEqual(0);
+  await page.getByRole("button", { name: /Run cargo test/ }).click();
+  const figure = page.locator("figure", { hasText: "Output" });
+  const output = figure.locator("pre");
+  await output.waitFor();
+  expect(await output.evaluate(overflow)).toBeLessThanOrEqual(0);
+  await figure.getByRole("button", { name: "Break long lines" }).click();
+  expect(await output.evaluate(overflow)).toBeGreaterThan(0);
+  await context.close();
 });

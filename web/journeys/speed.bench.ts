@@ -1,5 +1,6 @@
 // How much one streamed word costs, and how soon a session can be read. Thread time, so that a
 // busy machine does not count; the figures are printed.
+import { get } from "node:http";
 import type { CDPSession } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { Machine } from "./machine";
@@ -7,6 +8,7 @@ import { Relay, Windows, words } from "./stage";
 
 const TOKEN_MS_MAX = 2;
 const FIRST_VIEW_MS_MAX = 300;
+const SCRIPTS_KIB_MAX = 180;
 const DELTAS = 400;
 
 const relay = new Relay();
@@ -35,6 +37,20 @@ async function talkative(label: string, id: string, messages: number): Promise<M
     (await sessions()).sessions.find((it) => it.session_id === id)?.last_sequence ?? 0;
   await expect.poll(last, { timeout: 50_000 }).toBeGreaterThanOrEqual(messages);
   return machine;
+}
+
+/** How many bytes come over the wire for a file, compressed as browsers ask for it. */
+function wireBytes(url: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const asked = get(url, { headers: { "accept-encoding": "br" } }, (answer) => {
+      if (answer.headers["content-encoding"] !== "br")
+        reject(new Error(`${url} is not compressed`));
+      let bytes = 0;
+      answer.on("data", (chunk: Buffer) => (bytes += chunk.length));
+      answer.on("end", () => resolve(bytes));
+    });
+    asked.on("error", reject);
+  });
 }
 
 async function threadSeconds(cdp: CDPSession): Promise<number> {
@@ -105,5 +121,21 @@ it("the first view of a thousand messages", async () => {
   console.log(`SPEED first view of 1,000 messages: ${view_ms.toFixed(0)} ms after the answer`);
   expect(view_ms).toBeLessThan(FIRST_VIEW_MS_MAX);
   machine.close();
+  await context.close();
+});
+
+it("what a first visit loads before it is painted", async () => {
+  const { page, context } = await windows.device();
+  const scripts: string[] = [];
+  page.on("request", (request) => {
+    if (request.resourceType() === "script") scripts.push(request.url());
+  });
+  await page.goto((await relay.pairingCode()).link);
+  await page.getByRole("heading", { name: "Sessions" }).waitFor();
+  expect(scripts.length).toBeGreaterThan(0);
+  const sizes = await Promise.all([...new Set(scripts)].map(wireBytes));
+  const kib = sizes.reduce((sum, bytes) => sum + bytes, 0) / 1_024;
+  console.log(`SPEED scripts before the first paint: ${kib.toFixed(1)} KiB (Brotli)`);
+  expect(kib).toBeLessThan(SCRIPTS_KIB_MAX);
   await context.close();
 });

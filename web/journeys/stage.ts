@@ -2,7 +2,7 @@
 //
 // Not here: machines whose agent is the test itself (machine.ts).
 import { spawn, type ChildProcess } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
@@ -157,6 +157,19 @@ export async function shot(page: Page, name: string): Promise<void> {
     for (let pictures = 0; pictures < 4; pictures += 1) await new Promise(requestAnimationFrame);
   });
   await page.screenshot({ path: join(SHOTS, `${name}.png`) });
+}
+
+/** The same, and a picture of the README besides: `cargo xtask page --pictures` takes it from there. */
+export async function picture(page: Page, name: string, readme: string): Promise<void> {
+  await shot(page, name);
+  mkdirSync(join(SHOTS, "readme"), { recursive: true });
+  copyFileSync(join(SHOTS, `${name}.png`), join(SHOTS, "readme", `${readme}.png`));
+}
+
+/** The pictures that the README shows. */
+export function readmePictures(): string[] {
+  const text = readFileSync(join(ROOT, "README.md"), "utf8");
+  return [...text.matchAll(/docs\/pictures\/([\w-]+)\.png/g)].map((found) => found[1] ?? "");
 }
 
 /** Writes into the composer and sends. */

@@ -137,13 +137,22 @@ describe("a conversation", () => {
     await page.close();
   });
 
-  it("sends a file with its message", async () => {
+  it("sends a file with its message, which waits for it", async () => {
     const { page } = await windows.paired(relay);
+    let go = () => {};
+    const held = new Promise<void>((resolve) => (go = resolve));
+    await page.route("**/v1/uploads?**", async (route) => {
+      await held;
+      await route.continue();
+    });
     await openSession(page, /demo/i);
     const file = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("12345") };
     await page.locator('input[type="file"]').setInputFiles(file);
     await say(page, "look at this");
+    await page.getByText("Sent when the files are there.").waitFor();
+    go();
     await words(page, "notes.txt, 5 bytes").waitFor();
+    expect(await box(page).inputValue()).toBe("");
     await page.close();
   });
 });
@@ -185,7 +194,7 @@ describe("a question", () => {
     await openSession(page, /demo/i);
     await say(page, "ask: git push --force");
     await page.getByRole("button", { name: "Edit before allowing" }).click();
-    await page.getByRole("textbox", { name: "You changed this" }).fill("git push");
+    await page.getByRole("textbox", { name: "Change it before it runs" }).fill("git push");
     await page.getByRole("button", { name: /^Yes/ }).click();
     await words(page, "ran: git push", { exact: true }).waitFor();
     await page.close();
@@ -278,6 +287,9 @@ describe("a new session", () => {
     await page.getByRole("combobox", { name: "Folder" }).fill("");
     await page.getByRole("button", { name: "Start session" }).click();
     await page.getByText("Say something to begin.").waitFor();
+    await shot(page, "desk-light-10-new");
+    await page.getByRole("button", { name: "say: hello there" }).click();
+    await words(page, "hello there", { exact: true }).waitFor();
     await page.getByRole("button", { name: "What to do with this session" }).click();
     await page.getByRole("menuitem", { name: "Rename" }).click();
     await page.getByRole("textbox", { name: "Name" }).fill("Second wind");

@@ -161,11 +161,26 @@ describe("a session of ten thousand messages", () => {
     const text = (await row.innerText()).slice(0, 13);
     const mark = words(page, text).first();
     const before = (await mark.boundingBox())?.y ?? Number.NaN;
+    // Every picture counts, not only the last: what jumps and comes back was seen to jump.
+    await page.evaluate((text) => {
+      const seen = window as unknown as { tops: (number | null)[] };
+      seen.tops = [];
+      const look = () => {
+        const rows = [...document.querySelectorAll(".transcript .row")];
+        const row = rows.find((it) => it.textContent?.includes(text));
+        seen.tops.push(row ? row.getBoundingClientRect().top : null);
+        requestAnimationFrame(look);
+      };
+      requestAnimationFrame(look);
+    }, text);
     isOpen = true;
     for (const go of waiting) go();
     await page.getByText("Loading older messages…").waitFor({ state: "detached" });
     const after = async () => Math.abs(((await mark.boundingBox())?.y ?? Number.NaN) - before);
     await expect.poll(after).toBeLessThan(4);
+    const tops = await page.evaluate(() => (window as unknown as { tops: (number | null)[] }).tops);
+    const jumps = tops.filter((top) => top === null || Math.abs(top - (tops[0] ?? 0)) >= 4);
+    expect(jumps).toEqual([]);
     // On to the very beginning, where nothing is missing any more.
     await expect
       .poll(
@@ -284,8 +299,21 @@ describe("a fair page", () => {
       await page.getByRole("button", { name: /^No/ }).click();
       await words(page, "denied: reboot").last().waitFor();
       expect(await serious(page)).toEqual([]);
+      await say(page, "form: kite");
+      await page.getByRole("radio").first().waitFor();
+      expect(await serious(page)).toEqual([]);
+      await page.getByRole("button", { name: /Do not answer/ }).click();
+      await words(page, "not answered", { exact: true }).last().waitFor();
+      await page.goto(`${page.url()}/p/gone`);
+      await page.getByText("This question is over.").waitFor();
+      expect(await serious(page)).toEqual([]);
+      await page.getByRole("button", { name: "Details" }).click();
+      await page.getByRole("dialog").waitFor();
+      expect(await serious(page)).toEqual([]);
+      await page.keyboard.press("Escape");
       await page.goto(`${relay.ready.url}/#/settings`);
       await page.getByRole("heading", { name: "Devices" }).waitFor();
+      await page.getByRole("button", { name: "Make a token" }).click();
       expect(await serious(page)).toEqual([]);
       await page.goto(`${relay.ready.url}/#/`);
       await page.getByRole("button", { name: "New session" }).first().click();

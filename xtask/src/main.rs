@@ -20,6 +20,7 @@ usage: cargo xtask <command>
                               (--all: every agent, not only the everyday ones)
   dev [URL]                   the page with hot reload, in front of a relay that runs
   page                        the page alone: format, types, tests, journeys in a browser
+                              (--pictures: the journeys, then their pictures for the README)
   bench-web                   what a streamed word and a first view cost in a browser
   codegen                     write the page's types from the frames of crates/wire
   tidy                        the rules of the house alone
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         ["dev"] => from_outcome(page::dev(None)),
         ["dev", relay] => from_outcome(page::dev(Some(relay))),
         ["page"] => from_outcome(page::run()),
+        ["page", "--pictures"] => from_outcome(page::pictures()),
         ["bench-web"] => from_outcome(page::bench()),
         ["codegen"] => from_outcome(page::codegen()),
         ["tidy"] => tidy::run(),

@@ -40,6 +40,32 @@ pub(crate) fn run() -> Result<bool, String> {
     Ok(checked && walked)
 }
 
+/// `cargo xtask page --pictures`: the journeys, and then their pictures for the README.
+pub(crate) fn pictures() -> Result<bool, String> {
+    let (walked, _) = journeys()??;
+    if !walked {
+        return Ok(false);
+    }
+    let (from, to) = (shots().join("readme"), shell::root().join("docs/pictures"));
+    let trouble = |error: std::io::Error| format!("the pictures cannot be copied: {error}");
+    for entry in std::fs::read_dir(&from).map_err(trouble)? {
+        let entry = entry.map_err(trouble)?;
+        std::fs::copy(entry.path(), to.join(entry.file_name())).map_err(trouble)?;
+        shell::say(&format!("docs/pictures/{}", entry.file_name().to_string_lossy()));
+    }
+    Ok(true)
+}
+
+fn target() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    target.unwrap_or_else(|| shell::root().join("target"))
+}
+
+/// Where the journeys leave what they saw.
+fn shots() -> PathBuf {
+    target().join("page-shots")
+}
+
 /// Format, types and tests of the page.
 pub(crate) fn check() -> Result<(bool, Tally), String> {
     installed()?;
@@ -81,11 +107,9 @@ fn in_browser(walk: Walk) -> Result<Result<(bool, Tally), String>, String> {
     if !shell::succeeds(build)? {
         return Ok(Ok((false, Tally::FAILURE)));
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let target = target.unwrap_or_else(|| shell::root().join("target"));
     let mut places = vec![
-        ("FARHELM_BINARY", target.join("debug/farhelm")),
-        ("FARHELM_SHOTS", target.join("page-shots")),
+        ("FARHELM_BINARY", target().join("debug/farhelm")),
+        ("FARHELM_SHOTS", shots()),
         ("FARHELM_CHROMIUM", browser),
     ];
     if walk == Walk::Bench {

@@ -246,7 +246,11 @@ impl Driver for Acp {
             Input::Ended(ended) => self.ended(&ended, now),
             Input::Filed { number, outcome } => self.filed(number, outcome),
             Input::Terminal(id, news) => self.terminal_news(id, news, now),
-            Input::Kept { message, outcome } => self.scribe.kept(&message, outcome),
+            Input::Held(picture) => self.scribe.held(picture),
+            Input::Kept { message, outcome } => {
+                self.scribe.kept(&message, outcome);
+                self.retold(now);
+            }
             // Nothing of the agent's own is read here, and it has no panel.
             Input::Read { .. } | Input::Panel(_) => {}
         }
@@ -255,6 +259,7 @@ impl Driver for Acp {
 
     fn on_deadline(&mut self, now: Timestamp) -> Vec<Output> {
         self.scribe.on_deadline(now);
+        self.retold(now);
         self.observation.on_deadline(&mut self.scribe, now);
         self.hurry_start(now);
         self.watch_turn(now);

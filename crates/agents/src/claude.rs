@@ -127,7 +127,11 @@ impl Driver for Claude {
                 self.import(&path, text.as_deref(), now);
                 self.located(&path, text.is_some(), now);
             }
-            Input::Kept { message, outcome } => self.scribe.kept(&message, outcome),
+            Input::Held(picture) => self.scribe.held(picture),
+            Input::Kept { message, outcome } => {
+                self.scribe.kept(&message, outcome);
+                self.retold(now);
+            }
             // Claude Code has the machine's own, and no panel.
             Input::Filed { .. } | Input::Terminal(..) | Input::Panel(_) => {}
         }
@@ -138,15 +142,19 @@ impl Driver for Claude {
         self.scribe.on_deadline(now);
         self.watch.on_deadline(&mut self.scribe, now);
         self.late(now);
+        self.retold(now);
         self.scribe.take()
     }
 
     fn deadline(&self) -> Option<Timestamp> {
         let starting = match &self.life {
             Life::Starting(starting) => Some(starting.until),
-            Life::Down | Life::Importing(_) | Life::Locating(_) | Life::Up | Life::Ending(_) => {
-                None
-            }
+            Life::Down
+            | Life::Importing(_)
+            | Life::Retelling
+            | Life::Locating(_)
+            | Life::Up
+            | Life::Ending(_) => None,
         };
         let due = [
             starting,

@@ -315,7 +315,11 @@ impl Driver for Codex {
             Input::Line(line) if is_listening => self.line(&line, now),
             Input::Complaint(line) => self.scribe.complaint(&without_colours(&line), now),
             Input::Ended(ended) if is_listening => self.ended(ended, now),
-            Input::Kept { message, outcome } => self.scribe.kept(&message, outcome),
+            Input::Held(picture) => self.scribe.held(picture),
+            Input::Kept { message, outcome } => {
+                self.scribe.kept(&message, outcome);
+                self.retold(now);
+            }
             // Codex has the machine's own files and terminals, and no panel.
             Input::Line(_)
             | Input::Ended(_)
@@ -329,6 +333,7 @@ impl Driver for Codex {
 
     fn on_deadline(&mut self, now: Timestamp) -> Vec<Output> {
         self.scribe.on_deadline(now);
+        self.retold(now);
         self.opening_deadline(now);
         self.turn_deadline(now);
         self.scribe.take()

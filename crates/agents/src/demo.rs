@@ -5,6 +5,7 @@
 //! | `say: TEXT` | streams TEXT word by word, 20 ms apart |
 //! | `slow: N` | streams N words, 100 ms apart |
 //! | `ask: COMMAND` | asks for permission (yes / no / always, 30 s, default no; in mode `yolo` it does not ask), then says what came of it |
+//! | `form: MATTER` | asks three questions about it at once: one of several, some of several, and words; then says the answers |
 //! | `tool: NAME` | shows a tool call with input, progress and output |
 //! | `think: TEXT` | thinks, then says TEXT |
 //! | `fail: CODE` | fails the delivery with that code |
@@ -18,6 +19,7 @@
 //!
 //! Not here: where the record lies (`proxy`).
 
+mod form;
 mod record;
 mod run;
 mod script;
@@ -37,7 +39,7 @@ use domain::{ChoiceId, Content, ModelId, PromptId, RequestId, Sequence, Timestam
 use crate::{Driver, File, Input, Lookup, Order, Output, run_id};
 use record::Record;
 pub use record::{Line, REMEMBERED_MAX};
-use run::{Run, Turn};
+use run::{Given, Run, Turn};
 pub use script::{SLOW_WORDS_MAX, WORD_PAUSE_MS};
 
 /// The agent's name in `agent_type`.
@@ -169,8 +171,10 @@ impl Demo {
         now: Timestamp,
     ) -> Vec<Output> {
         let edited = detail.and_then(|detail| edited_command(detail.updated_input.as_deref()?));
+        let answers = detail.and_then(|detail| detail.answers.as_deref());
+        let given = Given { edited: edited.as_deref(), answers };
         let taken = match &mut self.run {
-            Some(run) => run.answer(prompt, choice.map(ChoiceId::as_str), edited.as_deref(), now),
+            Some(run) => run.answer(prompt, choice.map(ChoiceId::as_str), &given, now),
             None => false,
         };
         if !taken {

@@ -138,6 +138,8 @@ pub enum Input {
     },
     /// Something happened to the session's panel.
     Panel(panel::News),
+    /// A picture that a proxy before this one was to keep, and did not: [`Output::Keep`] anew.
+    Held(Picture),
 }
 
 /// How a program ended.
@@ -198,7 +200,8 @@ pub enum Output {
     File(FileJob),
     /// Run a command for the agent, or end one. [`Input::Terminal`] follows.
     Terminal(TerminalJob),
-    /// Keep a picture where clients can get it. [`Input::Kept`] follows, perhaps much later.
+    /// Keep a picture where clients can get it. [`Input::Kept`] follows, perhaps much later; where
+    /// the proxy dies before, [`Input::Held`] comes to the driver after it.
     Keep(Picture),
     /// Do something in the session's panel.
     Panel(panel::Job),

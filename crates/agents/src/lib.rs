@@ -30,9 +30,9 @@ pub use login::{Login, login_of};
 pub use moments::moment;
 pub use names::{run_id, uuid_of};
 pub use program::{Earlier, Launcher, Program, Setup};
-pub use scribe::Scribe;
+pub use scribe::{Drawing, Outlives, Piece, Scribe};
 pub use served::{
-    Exit, FileDeed, FileFault, FileFaultKind, FileJob, IS_SERVED, Kept, Picture, TerminalCommand,
-    TerminalId, TerminalJob, TerminalNews,
+    Exit, FileDeed, FileFault, FileFaultKind, FileJob, IS_SERVED, Kept, Picture, Place,
+    TerminalCommand, TerminalId, TerminalJob, TerminalNews,
 };
 pub use stored::{STORES, Store, Summary};

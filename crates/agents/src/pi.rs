@@ -137,7 +137,11 @@ impl Driver for Pi {
                 Input::Complaint(line) => self.scribe.complaint(&line, now),
                 Input::Ended(ended) => self.ended(&ended, now),
                 Input::Read { path, text } => self.read(&path, text.as_deref(), now),
-                Input::Kept { message, outcome } => self.scribe.kept(&message, outcome),
+                Input::Held(picture) => self.scribe.held(picture),
+                Input::Kept { message, outcome } => {
+                    self.scribe.kept(&message, outcome);
+                    self.retold(now);
+                }
                 // pi has the machine's own, and no panel.
                 Input::Filed { .. } | Input::Terminal(..) | Input::Panel(_) => {}
             }
@@ -148,6 +152,7 @@ impl Driver for Pi {
     fn on_deadline(&mut self, now: Timestamp) -> Vec<Output> {
         if !self.is_closed {
             self.scribe.on_deadline(now);
+            self.retold(now);
             self.give_up_start(now);
             self.insist(now);
             self.deliver_overdue(now);

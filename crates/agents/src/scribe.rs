@@ -11,6 +11,7 @@
 mod complaints;
 mod messages;
 mod pictures;
+mod retelling;
 mod tools;
 
 use std::collections::BTreeSet;
@@ -26,10 +27,14 @@ use domain::session::status::{Activity, CloseReason, Health};
 use domain::session::transcript::{ContextUse, Notice};
 use domain::{Content, MessageId, PromptId, RequestId, RunId, Sequence, Timestamp, ToolCallId};
 
-use crate::{Kept, Output};
+use crate::{Kept, Output, Picture};
 use complaints::Complaints;
 use messages::Messages;
+pub use pictures::Drawing;
 use pictures::{Pictures, Taken};
+pub use retelling::Piece;
+use retelling::Retelling;
+pub use tools::Outlives;
 use tools::Tools;
 
 /// Bytes of a notice. What is longer is cut: a notice is for a glance.
@@ -42,6 +47,10 @@ pub struct Scribe {
     run: Option<RunId>,
     messages: Messages,
     pictures: Pictures,
+    /// An earlier conversation that is being told.
+    retelling: Option<Retelling>,
+    has_retold: bool,
+    outlives: Outlives,
     tools: Tools,
     prompts: BTreeSet<PromptId>,
     health: Health,
@@ -57,6 +66,9 @@ impl Default for Scribe {
             run: None,
             messages: Messages::default(),
             pictures: Pictures::default(),
+            retelling: None,
+            has_retold: false,
+            outlives: Outlives::Nothing,
             tools: Tools::default(),
             prompts: BTreeSet::new(),
             health: Health::Healthy,
@@ -111,10 +123,20 @@ impl Scribe {
         self.activity("idle", "Idle", now);
     }
 
-    /// Closes messages, tool calls and prompts, within the run.
+    /// What goes on when a run ends, from now on.
+    pub fn outlives(&mut self, outlives: Outlives) {
+        self.outlives = outlives;
+    }
+
+    /// Closes messages, tool calls and prompts, but for what outlives the run.
     pub fn close_all(&mut self, now: Timestamp) {
-        self.finish_messages(now);
-        for update in self.tools.close_all() {
+        for (id, parent) in self.messages.open() {
+            let is_behind = parent.is_some_and(|parent| self.tools.is_behind(&parent));
+            if !(is_behind && self.outlives == Outlives::Background) {
+                self.finish_message(&id, now);
+            }
+        }
+        for update in self.tools.close_all(self.outlives) {
             self.report(Report::ToolUpdate(update));
         }
         for prompt in std::mem::take(&mut self.prompts) {
@@ -224,7 +246,7 @@ impl Scribe {
 
     /// Every message in the making is finished.
     pub fn finish_messages(&mut self, now: Timestamp) {
-        for id in self.messages.open_ids() {
+        for (id, _) in self.messages.open() {
             self.finish_message(&id, now);
         }
     }
@@ -249,9 +271,43 @@ impl Scribe {
         }
     }
 
+    /// An earlier conversation, in its order. Its pictures are waited for, though not for long;
+    /// [`Scribe::take_retold`] says when all of it is told.
+    pub fn retell(&mut self, pieces: Vec<Piece>, now: Timestamp) {
+        self.retelling = Some(Retelling::new(pieces, now));
+        self.go_on_retelling();
+    }
+
+    /// Whether an earlier conversation has come to its end since this was last asked.
+    pub fn take_retold(&mut self) -> bool {
+        std::mem::take(&mut self.has_retold)
+    }
+
+    fn go_on_retelling(&mut self) {
+        let Some(retelling) = &mut self.retelling else { return };
+        let outputs = retelling.go_on();
+        if retelling.is_over() {
+            self.retelling = None;
+            self.has_retold = true;
+        }
+        self.outputs.extend(outputs);
+    }
+
+    /// A picture that was on its way when the proxy died.
+    pub fn held(&mut self, picture: Picture) {
+        if self.pictures.held(&picture) {
+            self.push(Output::Keep(picture));
+        }
+    }
+
     /// What became of a picture.
     pub fn kept(&mut self, picture: &MessageId, outcome: Kept) {
-        if let Some(message) = self.pictures.kept(picture, outcome) {
+        if let Some(retelling) = &mut self.retelling
+            && retelling.awaits(picture)
+        {
+            retelling.kept(outcome);
+            self.go_on_retelling();
+        } else if let Some(message) = self.pictures.kept(picture, outcome) {
             self.message(message);
         }
     }
@@ -373,11 +429,15 @@ impl Scribe {
         if let Some(text) = self.complaints.due(now) {
             self.notice("stderr", text);
         }
+        if self.retelling.as_mut().is_some_and(|retelling| retelling.give_up_waiting(now)) {
+            self.go_on_retelling();
+        }
     }
 
     /// When [`Scribe::on_deadline`] has something to say.
     pub fn deadline(&self) -> Option<Timestamp> {
-        self.complaints.deadline()
+        let retelling = self.retelling.as_ref().map(Retelling::deadline);
+        [self.complaints.deadline(), retelling].into_iter().flatten().min()
     }
 }
 

@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 
 use domain::content::Failure;
-use domain::{AttachmentId, MessageId};
+use domain::{AttachmentId, MessageId, RunId, Timestamp, ToolCallId};
 
 /// Whether files and terminals are served on this system at all.
 pub const IS_SERVED: bool = cfg!(unix);
@@ -126,6 +126,20 @@ pub struct Picture {
     pub media_type: String,
     /// Its bytes.
     pub base64: String,
+    /// What else its message says. `None` where the driver puts it into a message of an earlier
+    /// conversation, which is told anew after a crash.
+    pub place: Option<Place>,
+}
+
+/// Where a picture of its own message belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The run that made it.
+    pub run: Option<RunId>,
+    /// The subagent's tool call that it belongs to.
+    pub parent: Option<ToolCallId>,
+    /// When it was seen.
+    pub seen_at: Timestamp,
 }
 
 /// Without the picture: it is long.

@@ -164,6 +164,16 @@ pub enum ToolStatus {
     Cancelled,
 }
 
+impl ToolStatus {
+    /// Whether nothing more comes of the call.
+    pub fn is_over(self) -> bool {
+        match self {
+            Self::Pending | Self::Running => false,
+            Self::Completed | Self::Failed | Self::Cancelled => true,
+        }
+    }
+}
+
 /// What a tool call is about. In an update, what is absent stays as it was.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolDetail {

@@ -14,7 +14,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use launches::{Earlier, Launch, LaunchWish, Launches};
-pub use machines::{AgentOffer, Machine, Machines, Offer};
+pub use machines::{AgentOffer, Limits, Machine, Machines, Offer};
 pub use matching::{Claim, Named};
 
 use crate::content::Failure;

@@ -48,6 +48,9 @@ pub enum Refusal {
         /// The bound that was met.
         limit: usize,
     },
+    /// It was meant for an agent that rests.
+    #[error("the agent is at work already")]
+    AgentAtWork,
     /// It is not waiting (any more).
     #[error("message {0} is not waiting in the queue")]
     NotQueued(MessageId),

@@ -8,12 +8,14 @@
 //! | `desk` | what is told, and when; without time or sockets of its own |
 //! | `words`, `notice` | how it is worded |
 //! | `line` | queue and attempts, per target |
+//! | `memory` | which questions were told, over a restart |
 //! | `target`, `program`, `sign` | one attempt |
 //!
 //! Not here: who is looking (`relay::Watchers`), flags (`arguments`).
 
 mod desk;
 mod line;
+mod memory;
 mod notice;
 mod program;
 mod sign;
@@ -26,9 +28,12 @@ use std::time::Duration;
 use domain::SessionId;
 use relay::Relay;
 use relay::hub::{Burst, Live, Missing, Watch};
+use store::Vault;
+use tokio::sync::mpsc;
 
-use self::desk::{Attention, Desk};
+use self::desk::{Asked, Attention, Desk, REST_MS, RETURN_MS};
 use self::line::Line;
+use self::memory::Memory;
 use self::notice::Notice;
 use self::target::Target;
 use self::words::Question;
@@ -37,6 +42,8 @@ use crate::problem::{Context as _, Problem};
 
 /// How often matters that rest are looked at, while there are any.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Answers of targets that wait to be noted. One that finds no room is told again after a restart.
+const ANSWERS_WAITING_MAX: usize = 64;
 /// A secret that is shorter can be guessed.
 const SECRET_BYTES_MIN: usize = 16;
 
@@ -83,15 +90,30 @@ impl Plan {
         Ok(Self { targets, desk: Desk::new(notify.on.clone()) })
     }
 
-    /// Begins, if anybody is to be called. `base` is the address that people use.
-    pub(crate) fn start(self, relay: &Relay, base: &str) {
-        if self.targets.is_empty() {
-            return;
+    /// Begins, if anybody is to be called. `base` is the address that people use; in the vault it
+    /// is remembered what was told.
+    pub(crate) fn start(
+        self,
+        relay: &Relay,
+        base: &str,
+        vault: Box<dyn Vault>,
+    ) -> Result<(), Problem> {
+        let Self { targets, mut desk } = self;
+        if targets.is_empty() {
+            return Ok(());
         }
         let tasks = &relay.ports().tasks;
-        let lines = self.targets.into_iter().map(|target| Line::open(target, tasks)).collect();
-        let caller = Caller { relay: relay.clone(), desk: self.desk, lines, base: base.to_owned() };
-        tasks.spawn("notify", caller.work(relay.watch()));
+        let (memory, told) = Memory::open(vault, tasks).map_err(Problem::new)?;
+        desk.remember(told);
+        let (tell, answers) = mpsc::channel(ANSWERS_WAITING_MAX);
+        let lines =
+            targets.into_iter().map(|target| Line::open(target, tell.clone(), tasks)).collect();
+        let (relay, base) = (relay.clone(), base.to_owned());
+        let live = relay.watch();
+        let mut caller = Caller { relay: relay.clone(), desk, lines, memory, base };
+        caller.catch_up(RETURN_MS);
+        tasks.spawn("notify", caller.work(live, answers));
+        Ok(())
     }
 }
 
@@ -110,21 +132,24 @@ struct Caller {
     relay: Relay,
     desk: Desk,
     lines: Vec<Line>,
+    memory: Memory,
     base: String,
 }
 
 impl Caller {
-    async fn work(mut self, mut live: Watch) {
+    async fn work(mut self, mut live: Watch, mut answers: mpsc::Receiver<Asked>) {
         loop {
             tokio::select! {
                 burst = live.recv() => match burst {
                     Ok(burst) => self.hear(&burst),
-                    Err(Missing::Lagged) => self.catch_up(),
+                    Err(Missing::Lagged) => self.catch_up(REST_MS),
                     Err(Missing::Closed) => return,
                 },
+                Some(asked) = answers.recv() => self.desk.confirm(&asked),
                 () = tokio::time::sleep(LOOK_EVERY), if self.desk.is_waiting() => {}
             }
             self.tell();
+            self.memory.keep(self.desk.confirmed());
         }
     }
 
@@ -137,13 +162,14 @@ impl Caller {
         }
     }
 
-    fn catch_up(&mut self) {
+    /// The ledger says what waits; nothing of that has to be remembered here.
+    fn catch_up(&mut self, rest_ms: u64) {
         let mut open = vec![];
         for listing in self.relay.listings() {
             let questions = listing.card.prompts.iter().map(Question::new);
             open.extend(questions.map(|it| (listing.id.clone(), listing.head, it)));
         }
-        self.desk.catch_up(open, self.relay.ports().clock.now());
+        self.desk.catch_up(open, self.relay.ports().clock.now(), rest_ms);
     }
 
     fn tell(&mut self) {

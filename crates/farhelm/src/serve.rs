@@ -55,6 +55,7 @@ pub(crate) async fn start(serve: &Serve) -> Result<Served, Problem> {
         SqliteLedger::open(&data.join(folders::DATABASE_FILE_NAME)).map_err(Problem::new)?;
     let bound = server::bind(config.clone()).await.map_err(Problem::new)?;
     let inner = inner_door(&config).await?;
+    let memory = ledger.vault().map_err(Problem::new)?;
     let auth = Auth::open(ledger.vault().map_err(Problem::new)?).map_err(Problem::new)?;
     let owner = local(&auth, &data, folders::OWNER_TOKEN_FILE_NAME, Role::Owner, "owner").await?;
     let machine =
@@ -68,7 +69,7 @@ pub(crate) async fn start(serve: &Serve) -> Result<Served, Problem> {
 
     let local_url = inner.as_ref().map_or_else(|| bound.local_url(), Bound::local_url);
     let (public_url, warning) = (bound.public_url(), bound.warning());
-    plan.start(&relay, &public_url);
+    plan.start(&relay, &public_url, memory)?;
     let url = bound.local_url();
     let ready = ReadyFile {
         ws: socket_url(&url, "/ws"),

@@ -6,10 +6,14 @@
 mod blob;
 #[path = "dialects/control.rs"]
 mod control;
+#[path = "dialects/fetched.rs"]
+mod fetched;
 #[path = "dialects/guest.rs"]
 mod guest;
 #[path = "dialects/pi.rs"]
 mod pi;
+#[path = "dialects/pi_client.rs"]
+mod pi_client;
 #[path = "process/support.rs"]
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;

@@ -181,7 +181,8 @@ impl Driver for Watched {
             | Input::Filed { .. }
             | Input::Terminal(..)
             | Input::Kept { .. }
-            | Input::Panel(_) => {}
+            | Input::Panel(_)
+            | Input::Held(_) => {}
         }
         let outputs = self.driver.on_input(input, now);
         self.see(outputs)

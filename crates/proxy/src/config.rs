@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use domain::fleet::Limits;
+
 use crate::catalog::AgentSetting;
 use crate::panels::IdeConfig;
 
@@ -45,6 +47,18 @@ pub struct Guards {
     pub memory_bytes_max: Option<u64>,
 }
 
+impl Guards {
+    /// As everybody is told.
+    pub fn limits(&self) -> Limits {
+        let is_bound = self.programs_max < usize::MAX;
+        Limits {
+            agents_max: u64::try_from(self.programs_max).ok().filter(|_| is_bound),
+            idle_stop_ms: self.idle_stop_ms,
+            memory_bytes_max: self.memory_bytes_max,
+        }
+    }
+}
+
 /// No bound.
 impl Default for Guards {
     fn default() -> Self {
@@ -66,5 +80,18 @@ impl fmt::Debug for ProxyConfig {
             .field("guards", &self.guards)
             .field("ide", &self.ide)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_bound_is_told_as_none() {
+        assert_eq!(Guards::default().limits(), Limits::default());
+        let guards = Guards { programs_max: 4, idle_stop_ms: Some(60_000), ..Guards::default() };
+        let told = Limits { agents_max: Some(4), idle_stop_ms: Some(60_000), ..Limits::default() };
+        assert_eq!(guards.limits(), told);
     }
 }

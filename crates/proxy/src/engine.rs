@@ -214,6 +214,7 @@ impl Engine {
             agents: Some(self.settings.agents.clone()),
             workspaces: self.settings.workspaces.clone(),
             details: self.settings.details.clone(),
+            limits: Some(self.settings.guards.limits()),
         }
     }
 

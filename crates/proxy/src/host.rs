@@ -208,7 +208,7 @@ impl<D: Disk, R: Records> Host<D, R> {
         now: Timestamp,
     ) -> Result<Turn, Fault> {
         let mut turn = Turn { fetches: std::mem::take(&mut self.fetches), ..Turn::default() };
-        let mut effects = vec![];
+        let (mut effects, mut kept) = (vec![], vec![]);
         let denied = self.guard.take_denied();
         let denied = denied.into_iter().map(|(session, input)| Input::Agent(session, input));
         for input in denied.chain(inputs) {
@@ -223,6 +223,9 @@ impl<D: Disk, R: Records> Host<D, R> {
                     let Some(driver) = self.drivers.get_mut(&session) else { continue };
                     if matches!(input, AgentInput::Ended(_)) {
                         self.guard.ended(&session);
+                    }
+                    if let AgentInput::Kept { message, .. } = &input {
+                        kept.push((session.clone(), message.clone()));
                     }
                     let outputs = driver.on_input(input, now);
                     effects.extend(self.observe(&session, outputs, now)?);
@@ -245,6 +248,10 @@ impl<D: Disk, R: Records> Host<D, R> {
         }
         effects.extend(self.engine.on_tick(now));
         self.settle(effects, &mut turn, now)?;
+        for (session, picture) in kept {
+            // Its message is in the journal.
+            self.records.let_go(&session, &picture);
+        }
         self.play(&mut turn, now)?;
         self.let_rest(&mut turn, now)?;
         if self.journal_bytes > JOURNAL_BYTES_MIN
@@ -333,6 +340,7 @@ impl<D: Disk, R: Records> Host<D, R> {
                     Effect::Stop(session, worktree) => {
                         self.drivers.remove(&session);
                         self.guard.ended(&session);
+                        self.records.forget_pictures(&session);
                         self.acts.push((session, Act::Forget(worktree)));
                     }
                     Effect::Prepare(preparation) => {
@@ -381,7 +389,10 @@ impl<D: Disk, R: Records> Host<D, R> {
         let record = record
             .map_err(|error| Fault::disk(format!("reading the record of {session}"), error))?;
         let mut driver = (self.make)(session, opened, record);
-        let outputs = driver.start(now);
+        let mut outputs = driver.start(now);
+        for picture in self.records.held(session) {
+            outputs.extend(driver.on_input(AgentInput::Held(picture), now));
+        }
         self.drivers.insert(session.clone(), driver);
         self.observe(session, outputs, now)
     }
@@ -425,6 +436,10 @@ impl<D: Disk, R: Records> Host<D, R> {
                 Output::File(job) => Act::File(job.clone()),
                 Output::Terminal(job) => Act::Terminal(job.clone()),
                 Output::Keep(picture) => {
+                    if let Err(error) = self.records.hold(session, picture) {
+                        // It is handed over all the same; only a crash would lose it.
+                        tracing::warn!(%session, %error, "a picture cannot be held on disk");
+                    }
                     self.pictures.push((session.clone(), picture.clone()));
                     continue;
                 }

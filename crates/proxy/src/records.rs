@@ -1,8 +1,11 @@
-//! The notes that drivers take of their sessions. The demo agent's are what it received.
+//! The notes that drivers take of their sessions, and the pictures that are on their way to the
+//! relay. The demo agent's notes are what it received.
 //!
 //! A line is on disk when it is written; a line that was cut off by a crash never happened.
 //!
 //! Not here: what a line says (`agents`).
+
+mod pictures;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -10,13 +13,17 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::{AgentType, SessionId};
+use agents::Picture;
+use domain::{AgentType, MessageId, SessionId};
+
+use pictures::Pictures;
 
 /// Bytes of a record that are read back: far more than the lines that are ever looked up.
 const READ_BYTES_MAX: u64 = 4 << 20;
 
 const DEMO_FOLDER: &str = "demo";
 const NOTES_FOLDER: &str = "agents";
+const PICTURES_FOLDER: &str = "pictures";
 
 /// Where agents' records lie.
 pub trait Records {
@@ -24,6 +31,14 @@ pub trait Records {
     fn read(&mut self, session: &SessionId, agent: &AgentType) -> io::Result<String>;
     /// Adds a line to a record that was read, synced.
     fn append(&mut self, session: &SessionId, line: &str) -> io::Result<()>;
+    /// Holds a picture until the relay has it. One that is held already stays as it is.
+    fn hold(&mut self, session: &SessionId, picture: &Picture) -> io::Result<()>;
+    /// A picture is told, as itself or in words.
+    fn let_go(&mut self, session: &SessionId, picture: &MessageId);
+    /// The pictures of a session that are held.
+    fn held(&mut self, session: &SessionId) -> Vec<Picture>;
+    /// The session is over: its pictures are nobody's.
+    fn forget_pictures(&mut self, session: &SessionId);
 }
 
 /// `<data>/demo/<session>.received` for the demo agent, `<data>/agents/<session>.notes` for others.
@@ -31,6 +46,7 @@ pub trait Records {
 pub struct FileRecords {
     data: PathBuf,
     open: BTreeMap<SessionId, File>,
+    pictures: Pictures,
 }
 
 impl FileRecords {
@@ -39,7 +55,8 @@ impl FileRecords {
         for folder in [DEMO_FOLDER, NOTES_FOLDER] {
             fs::create_dir_all(data.join(folder))?;
         }
-        Ok(Self { data, open: BTreeMap::new() })
+        let pictures = Pictures::new(data.join(PICTURES_FOLDER));
+        Ok(Self { data, open: BTreeMap::new(), pictures })
     }
 }
 
@@ -76,6 +93,22 @@ impl Records for FileRecords {
         file.write_all(format!("{line}\n").as_bytes())?;
         file.sync_data()
     }
+
+    fn hold(&mut self, session: &SessionId, picture: &Picture) -> io::Result<()> {
+        self.pictures.hold(session, picture)
+    }
+
+    fn let_go(&mut self, session: &SessionId, picture: &MessageId) {
+        self.pictures.let_go(session, picture);
+    }
+
+    fn held(&mut self, session: &SessionId) -> Vec<Picture> {
+        self.pictures.held(session)
+    }
+
+    fn forget_pictures(&mut self, session: &SessionId) {
+        self.pictures.forget(session);
+    }
 }
 
 /// Records in memory, for tests and simulations. A handle; clones see the same records.
@@ -87,6 +120,7 @@ pub struct MemoryRecords {
 #[derive(Debug, Default)]
 struct Inner {
     lines: BTreeMap<SessionId, Vec<String>>,
+    pictures: BTreeMap<(SessionId, MessageId), Picture>,
     fails: Option<Failing>,
 }
 
@@ -130,6 +164,26 @@ impl Records for MemoryRecords {
             Some(_) => Err(io::Error::other("the record was told to fail")),
             None => Ok(()),
         }
+    }
+
+    fn hold(&mut self, session: &SessionId, picture: &Picture) -> io::Result<()> {
+        let name = (session.clone(), picture.message.clone());
+        self.lock().pictures.entry(name).or_insert_with(|| picture.clone());
+        Ok(())
+    }
+
+    fn let_go(&mut self, session: &SessionId, picture: &MessageId) {
+        self.lock().pictures.remove(&(session.clone(), picture.clone()));
+    }
+
+    fn held(&mut self, session: &SessionId) -> Vec<Picture> {
+        let inner = self.lock();
+        let own = inner.pictures.iter().filter(|((of, _), _)| of == session);
+        own.map(|(_, picture)| picture.clone()).collect()
+    }
+
+    fn forget_pictures(&mut self, session: &SessionId) {
+        self.lock().pictures.retain(|(of, _), _| of != session);
     }
 }
 

@@ -11,6 +11,7 @@ mod backoff;
 mod fetch;
 mod folder;
 mod keep;
+mod teller;
 mod worker;
 
 use std::future::Future;

@@ -174,7 +174,21 @@ impl Relay {
     }
 
     /// Erases a session and its history. It must not be reachable: a proxy would bring it back.
+    /// Whoever shows it is told first that it is over: there will be no ledger to tell it from.
     pub async fn erase(&self, session: &SessionId) -> Result<(), Denied> {
+        self.refuse_reached(session)?;
+        self.command(session, Command::Relay(Change::Over)).await?;
+        // Its machine may have come back while that was committed.
+        self.refuse_reached(session)?;
+        self.owners().remove(session);
+        let erased = self.0.shared.books.erase(session).await;
+        erased.map_err(|fault| Denied::Failed(fault.to_string()))?;
+        self.0.shared.directory.remove(session);
+        let _ = self.fleet(fleet::Command::Gone(session.clone())).await;
+        Ok(())
+    }
+
+    fn refuse_reached(&self, session: &SessionId) -> Result<(), Denied> {
         let Some(listing) = self.0.shared.directory.get(session) else {
             return Err(Denied::Refused(Refusal::SessionUnknown));
         };
@@ -182,11 +196,6 @@ impl Relay {
             let words = "The session is running; close it first";
             return Err(Denied::Code("session_connected".into(), words.to_owned()));
         }
-        self.owners().remove(session);
-        let erased = self.0.shared.books.erase(session).await;
-        erased.map_err(|fault| Denied::Failed(fault.to_string()))?;
-        self.0.shared.directory.remove(session);
-        let _ = self.fleet(fleet::Command::Gone(session.clone())).await;
         Ok(())
     }
 

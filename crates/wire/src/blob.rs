@@ -19,7 +19,7 @@ mod switch;
 mod tokens;
 mod view;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use domain::content::{Author, Usage};
@@ -74,6 +74,8 @@ pub struct Connection {
     tokens: Tokens,
     tickets: BTreeMap<u64, Asked>,
     count: u64,
+    /// What was sent lately, and in which session.
+    said: VecDeque<(MessageId, SessionId)>,
     /// Sends of this connection that are not answered, with their requests.
     sends: BTreeMap<MessageId, String>,
     /// The same of cancellations of waiting sends.
@@ -125,6 +127,9 @@ enum Asked {
     SwitchPage,
     Send(MessageId),
     Discard(MessageId),
+    /// Where a run stands that is not of this session: the request, the run, its session.
+    Elsewhere(String, String, SessionId),
+    DiscardElsewhere(String, String, SessionId),
     Interrupt(Option<String>, RequestId),
     Decision,
     List(ListFor),
@@ -163,6 +168,7 @@ impl Connection {
             tickets: BTreeMap::new(),
             count: 0,
             sends: BTreeMap::new(),
+            said: VecDeque::new(),
             cancels: BTreeMap::new(),
             stops: vec![],
             interrupts: BTreeMap::new(),
@@ -376,6 +382,12 @@ impl Visitor for Connection {
             (Asked::SwitchPage, Answer::Page(page)) => self.on_recent(page, now),
             (Asked::Send(id), Answer::Done(done)) => self.on_sent(&id, done, now),
             (Asked::Discard(id), Answer::Done(done)) => self.on_discarded(&id, done),
+            (Asked::Elsewhere(request, run, session), Answer::Glanced(glanced)) => {
+                self.on_elsewhere(request, run, session, glanced)
+            }
+            (Asked::DiscardElsewhere(request, run, session), Answer::Done(done)) => {
+                self.on_discarded_elsewhere(request, run, session, done)
+            }
             (Asked::Interrupt(request, name), Answer::Done(done)) => {
                 self.on_interrupted(request.as_deref(), &name, done.err().as_ref())
             }
@@ -403,6 +415,8 @@ impl Visitor for Connection {
                 | Asked::SwitchPage
                 | Asked::Send(_)
                 | Asked::Discard(_)
+                | Asked::Elsewhere(..)
+                | Asked::DiscardElsewhere(..)
                 | Asked::Interrupt(..)
                 | Asked::Decision
                 | Asked::List(_)

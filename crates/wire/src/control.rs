@@ -240,14 +240,15 @@ impl Connection {
         update: &domain::content::ToolUpdate,
         encoded: &Encoded,
     ) -> Vec<Bytes> {
-        let Some(tool) = self.view.tools.get(&update.id) else {
-            return self.shared(recorded, encoded).to_vec();
-        };
+        let tool = self.view.tools.get(&update.id);
+        let parent = tool.and_then(|tool| tool.parent.as_ref());
+        // Who joined later knows neither the parent nor what a person said about it.
+        let is_own = parent.is_some() || self.view.refusal(update).is_some();
         let mut frames = Frames::of(&self.view, recorded);
-        match messages::tool_end(update, tool.parent.as_ref()) {
-            Some(_) if tool.parent.is_none() => return self.shared(recorded, encoded).to_vec(),
-            Some(end) => frames.push(end),
-            None => frames.push(serde_json::json!({
+        match (messages::tool_end(&self.view, update, parent), tool) {
+            (Some(end), _) if is_own => frames.push(end),
+            (Some(_), _) | (None, None) => return self.shared(recorded, encoded).to_vec(),
+            (None, Some(tool)) => frames.push(serde_json::json!({
                 "type": "tool_progress", "tool_use_id": update.id, "tool_name": tool.name,
                 "parent_tool_use_id": tool.parent,
                 "elapsed_time_seconds": recorded.at.ms_since(tool.began_at) / 1_000,

@@ -61,6 +61,8 @@ pub struct Connection {
     view: View,
     streaming: Streaming,
     turn: Turn,
+    /// The end of the agent's message that a run may have stopped with; told once that is known.
+    maybe_last: Option<Bytes>,
     /// A person's words that wait for the beginning of their run, which is the next event.
     held: Vec<Bytes>,
     /// The first words of a run that has just begun.
@@ -148,6 +150,7 @@ impl Connection {
             streaming: Streaming::new(wanted.is_full),
             wanted,
             turn: Turn::default(),
+            maybe_last: None,
             held: vec![],
             first: None,
             tickets: BTreeMap::new(),
@@ -302,6 +305,7 @@ impl Visitor for Connection {
             return;
         }
         self.flush_held(acts);
+        acts.extend(self.settle_last().into_iter().map(Act::Send));
         let delta = &passing.delta;
         if self.streaming.begins(delta) {
             acts.extend(self.begin_message().into_iter().map(Act::Send));
@@ -323,8 +327,9 @@ impl Visitor for Connection {
         if !self.is_following() || self.view.session != followed.session {
             return vec![];
         }
-        let drafts = self.drafts(&followed.drafts, How::Live);
-        drafts.into_iter().map(Act::Send).collect()
+        let mut told = if followed.drafts.is_empty() { vec![] } else { self.settle_last() };
+        told.extend(self.drafts(&followed.drafts, How::Live));
+        told.into_iter().map(Act::Send).collect()
     }
 
     fn on_tick(&mut self, now: Timestamp) -> Vec<Act> {

@@ -195,11 +195,20 @@ impl Acp {
         starting.quiet_at = None;
         let replay = starting.replay.take().unwrap_or_default();
         let texts = replay.texts();
-        self.replayed = Some(texts.clone());
+        self.replayed = Some(texts);
         if !is_importing {
             return self.choose_wanted(now);
         }
         replay.import(&mut self.scribe, now);
+        self.retold(now);
+    }
+
+    /// Goes on when all of it is told.
+    pub(super) fn retold(&mut self, now: Timestamp) {
+        if !self.scribe.take_retold() || !matches!(self.phase, Phase::Starting(_)) {
+            return;
+        }
+        let texts = self.replayed.clone().unwrap_or_default();
         let earlier = self.setup.earlier.clone();
         let is_fork = earlier.as_ref().is_some_and(|earlier| earlier.fork);
         if is_fork && !self.abilities.can_fork {

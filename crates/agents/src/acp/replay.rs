@@ -8,7 +8,6 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use domain::content::{Author, Message, Part};
-use domain::session::Report;
 use domain::{Content, Timestamp, ToolCallId};
 
 use super::frames::{Chunk, Update};
@@ -16,15 +15,17 @@ use super::notes::digest_of;
 use super::observation;
 use super::quirks::Quirks;
 use super::tools::{News, Tools};
-use crate::{Output, Scribe};
+use crate::{Drawing, Piece, Scribe};
 
 /// Messages and tool calls that are imported; of a longer conversation the end.
 const ITEMS_MAX: usize = 4_000;
+/// Pictures of a replay that are held until it is told. What is more is told in words.
+const PICTURES_MAX: usize = 128;
 
 #[derive(Debug)]
 enum Item {
     Message(Making),
-    Tool(ToolCallId),
+    Tool(ToolCallId, Vec<Drawing>),
 }
 
 #[derive(Debug)]
@@ -33,6 +34,7 @@ struct Making {
     names: Vec<String>,
     author: Author,
     parts: Vec<Part>,
+    drawings: Vec<Drawing>,
 }
 
 /// A replay under way.
@@ -42,6 +44,7 @@ pub(super) struct Replay {
     tools: Tools,
     count: usize,
     left_out: usize,
+    pictures: usize,
     plan: Option<Vec<domain::content::PlanEntry>>,
 }
 
@@ -56,7 +59,10 @@ impl Replay {
             }
             Update::Tool(frame) => {
                 if let Some(News::Begun(call)) = self.tools.hear(&frame, quirks) {
-                    self.push(Item::Tool(call.id));
+                    self.push(Item::Tool(call.id, vec![]));
+                }
+                for (what, (media_type, base64)) in self.tools.new_pictures(&frame) {
+                    self.tool_picture(&frame.id, drawing(&what, media_type, base64));
                 }
             }
             Update::Plan(lines) => self.plan = Some(observation::plan(lines)),
@@ -76,8 +82,11 @@ impl Replay {
         part: impl Fn(String) -> Part,
         quirks: &Quirks,
     ) {
-        let Some(words) = chunk.content.words() else { return };
         // A picture is no word of the text by which a person's message is recognised.
+        if let Some((media_type, base64)) = chunk.content.picture() {
+            return self.picture(chunk, author, drawing("picture", media_type, base64));
+        }
+        let Some(words) = chunk.content.words() else { return };
         if author == Author::User && chunk.content.kind == "image" {
             return;
         }
@@ -94,7 +103,41 @@ impl Replay {
         }
         let id = name.map_or_else(|| format!("replayed-{}", self.count), str::to_owned);
         let names = name.map(str::to_owned).into_iter().collect();
-        self.push(Item::Message(Making { id, names, author, parts: vec![part] }));
+        self.push(Item::Message(Making { id, names, author, parts: vec![part], drawings: vec![] }));
+    }
+
+    fn picture(&mut self, chunk: &Chunk, author: Author, drawing: Drawing) {
+        let drawing = self.bounded(drawing);
+        let name = chunk.message_id.as_deref();
+        if let Some(Item::Message(last)) = self.items.back_mut()
+            && last.author == author
+            && (name.is_none() || last.names.iter().any(|known| Some(known.as_str()) == name))
+        {
+            last.drawings.push(drawing);
+            return;
+        }
+        let id = name.map_or_else(|| format!("replayed-{}", self.count), str::to_owned);
+        let names = name.map(str::to_owned).into_iter().collect();
+        let drawings = vec![drawing];
+        self.push(Item::Message(Making { id, names, author, parts: vec![], drawings }));
+    }
+
+    fn tool_picture(&mut self, id: &str, drawing: Drawing) {
+        let drawing = self.bounded(drawing);
+        let of_call = self.items.iter_mut().rev().find_map(|item| match item {
+            Item::Tool(call, drawings) if call.as_str() == id => Some(drawings),
+            Item::Tool(..) | Item::Message(_) => None,
+        });
+        if let Some(drawings) = of_call {
+            drawings.push(drawing);
+        }
+    }
+
+    /// Of too many only the name is held.
+    fn bounded(&mut self, drawing: Drawing) -> Drawing {
+        self.pictures += 1;
+        let is_held = self.pictures <= PICTURES_MAX;
+        Drawing { base64: if is_held { drawing.base64 } else { String::new() }, ..drawing }
     }
 
     fn push(&mut self, item: Item) {
@@ -119,35 +162,51 @@ impl Replay {
         texts
     }
 
-    /// Tells all of it.
+    /// Tells all of it; the scribe says when that is done.
     pub(super) fn import(self, scribe: &mut Scribe, now: Timestamp) {
         let Self { items, tools, left_out, plan, .. } = self;
         if left_out > 0 {
             let words = format!("The first {left_out} entries of this conversation are left out");
             scribe.notice("import", words);
         }
+        if let Some(plan) = plan {
+            scribe.plan(plan);
+        }
+        let mut pieces = vec![];
         for item in items {
             match item {
-                Item::Message(making) => scribe.message(Message {
-                    id: making.id.into(),
-                    author: making.author,
-                    parts: Content::Open(making.parts),
-                    created_at: now,
-                    run: None,
-                    parent: None,
-                    digest: None,
-                }),
-                Item::Tool(id) => {
-                    if let Some(call) = tools.whole(&id) {
-                        scribe.push(Output::Report(Report::ToolCall(call)));
+                Item::Message(Making { id, author, parts, drawings, .. }) => {
+                    pieces.push(Piece::Message(message(&id, author, parts, now), drawings));
+                }
+                Item::Tool(id, drawings) => {
+                    pieces.extend(tools.whole(&id).map(Piece::Tool));
+                    if !drawings.is_empty() {
+                        let id = format!("{id}-pictures");
+                        let message = message(&id, Author::Assistant, vec![], now);
+                        pieces.push(Piece::Message(message, drawings));
                     }
                 }
             }
         }
-        if let Some(plan) = plan {
-            scribe.plan(plan);
-        }
+        scribe.retell(pieces, now);
     }
+}
+
+fn message(id: &str, author: Author, parts: Vec<Part>, created_at: Timestamp) -> Message {
+    Message {
+        id: id.into(),
+        author,
+        parts: Content::Open(parts),
+        created_at,
+        run: None,
+        parent: None,
+        digest: None,
+    }
+}
+
+fn drawing(what: &str, media_type: &str, base64: &str) -> Drawing {
+    let (what, media_type) = (what.to_owned(), media_type.to_owned());
+    Drawing { what, media_type, base64: base64.to_owned() }
 }
 
 impl Making {

@@ -183,6 +183,7 @@ impl Claude {
             }
             Life::Down
             | Life::Importing(_)
+            | Life::Retelling
             | Life::Locating(_)
             | Life::Starting(_)
             | Life::Up

@@ -1,13 +1,12 @@
 //! An earlier conversation, told once before the session is used.
+//!
+//! Not here: reading the record (`stored`), waiting for its pictures (`scribe`).
 
 use std::path::Path;
 
 use domain::Timestamp;
-use domain::session::Report;
 
-use super::stored::{self, Entry};
-use super::{Claude, Life};
-use crate::Output;
+use super::{Claude, Life, stored};
 
 impl Claude {
     /// The earlier conversation's file was read.
@@ -20,11 +19,15 @@ impl Claude {
             let words = format!("What was said before was not found in {}", path.display());
             self.scribe.notice("import", words);
         }
-        for entry in text.map(stored::entries).unwrap_or_default() {
-            match entry {
-                Entry::Message(message) => self.scribe.message(message),
-                Entry::Tool(call) => self.scribe.push(Output::Report(Report::ToolCall(call))),
-            }
+        self.life = Life::Retelling;
+        self.scribe.retell(text.map(stored::entries).unwrap_or_default(), now);
+        self.retold(now);
+    }
+
+    /// Goes on when all of it is told.
+    pub(super) fn retold(&mut self, now: Timestamp) {
+        if !self.scribe.take_retold() || !matches!(self.life, Life::Retelling) {
+            return;
         }
         self.scribe_remember(super::notes::Notes::imported);
         let conversation = self.conversation(false);

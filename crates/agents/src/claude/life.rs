@@ -18,7 +18,7 @@ use super::Claude;
 use super::frames::{Account, Applied, Introduction};
 use super::notes::Chosen;
 use super::transport::{Conversation, Purpose, Wishes, arguments};
-use crate::{Ended, Order, Output};
+use crate::{Ended, Order, Outlives, Output};
 
 /// How long it may take to introduce itself: a little less than a launch may.
 const STARTS_WITHIN_MS: u64 = 25_000;
@@ -32,6 +32,8 @@ pub(super) enum Life {
     Down,
     /// An earlier conversation's file is read, to be told before it is resumed.
     Importing(PathBuf),
+    /// It was read, and is being told.
+    Retelling,
     /// Our conversation's file is looked for, to know whether it ever began.
     Locating(PathBuf),
     /// It runs, and has not introduced itself.
@@ -93,6 +95,7 @@ impl Claude {
             Life::Down => self.wake(now),
             // One that ends is waited for: what it leaves open is closed first.
             Life::Importing(_)
+            | Life::Retelling
             | Life::Locating(_)
             | Life::Starting(_)
             | Life::Up
@@ -282,7 +285,9 @@ impl Claude {
     pub(super) fn ended(&mut self, how: &Ended, now: Timestamp) {
         match std::mem::replace(&mut self.life, Life::Down) {
             // Of a program that was ended before: the next one is on its way.
-            life @ (Life::Down | Life::Importing(_) | Life::Locating(_)) => self.life = life,
+            life @ (Life::Down | Life::Importing(_) | Life::Retelling | Life::Locating(_)) => {
+                self.life = life;
+            }
             Life::Starting(starting) if self.has_lost_conversation(&starting) => {
                 self.begin_anew(now);
             }
@@ -327,6 +332,7 @@ impl Claude {
     fn let_go(&mut self, outcome: &Outcome, now: Timestamp) {
         self.watch.turn_ended(&mut self.scribe, now);
         self.watch.program_ended();
+        self.scribe.outlives(Outlives::Nothing);
         self.questions.clear();
         for request in std::mem::take(&mut self.interrupts.requests) {
             self.scribe.answered(&request, None);

@@ -19,7 +19,7 @@ use super::frames::{
 use super::plans::Plan;
 use super::tools;
 use super::transport::own_run;
-use crate::Scribe;
+use crate::{Outlives, Scribe};
 
 /// Messages whose end is remembered, so that a late block does not begin them anew.
 const FINISHED_MAX: usize = 64;
@@ -323,9 +323,15 @@ impl Watch {
         }
     }
 
+    /// A subagent in the background works on when a run ends.
+    fn outlives(&self) -> Outlives {
+        if self.background > 0 { Outlives::Background } else { Outlives::Nothing }
+    }
+
     /// A turn is over.
     pub(super) fn turn_ended(&mut self, scribe: &mut Scribe, now: Timestamp) {
         self.leave("", scribe, now);
+        scribe.outlives(self.outlives());
         if self.background == 0 {
             let threads: Vec<_> = self.threads.keys().cloned().collect();
             for thread in threads {
@@ -363,6 +369,11 @@ impl Watch {
             "api_retry" => scribe.notice("retry", retry(frame)),
             "background_tasks_changed" => {
                 self.background = frame.tasks.as_ref().map_or(0, Vec::len);
+                if self.background == 0 && scribe.run().is_none() {
+                    // Nothing of it ends any more.
+                    scribe.outlives(Outlives::Nothing);
+                    scribe.close_all(now);
+                }
             }
             "task_started" => {
                 if let Some(call) = &frame.tool_use_id {

@@ -11,23 +11,14 @@ use domain::content::{Author, Message, Part, ToolCall, ToolStatus};
 use domain::{Content, MessageId, Timestamp};
 use serde_json::Value;
 
-use super::frames::returned;
+use super::frames::{pictures, returned};
 use super::tools;
-use crate::{Summary, moment};
+use crate::{Drawing, Piece, Summary, moment};
 
 /// Messages and tool calls of a record that are told; of longer ones the last.
 pub const ENTRIES_MAX: usize = 5_000;
 /// Characters of a title.
 const TITLE_CHARACTERS_MAX: usize = 120;
-
-/// One thing of a conversation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Entry {
-    /// Somebody said something.
-    Message(Message),
-    /// The agent used a tool, with what came of it.
-    Tool(ToolCall),
-}
 
 /// What a list shows of a conversation, from the beginning of its record. `None` where nobody
 /// said anything.
@@ -39,10 +30,11 @@ pub fn summary(file_name: &str, text: &str) -> Option<Summary> {
         named[field].as_str().map(str::to_owned)
     };
     let spoken = records.iter().filter(|record| !is_aside(record)).find_map(person);
+    let spoken = spoken.map(Said::title);
     let title = named("custom-title", "customTitle")
         .or_else(|| named("ai-title", "aiTitle"))
         .or_else(|| named("summary", "summary"))
-        .or_else(|| spoken.clone())?;
+        .or(spoken)?;
     let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     let workspace = records.iter().find_map(|record| record["cwd"].as_str());
     Some(Summary {
@@ -54,7 +46,7 @@ pub fn summary(file_name: &str, text: &str) -> Option<Summary> {
 }
 
 /// The conversation, in order.
-pub fn entries(text: &str) -> Vec<Entry> {
+pub fn entries(text: &str) -> Vec<Piece> {
     let mut gathered = Gathered::default();
     for record in records(text).filter(|record| !is_aside(record)) {
         gathered.hear(&record);
@@ -88,8 +80,20 @@ fn is_filler(message: &Value) -> bool {
     message["model"] == "<synthetic>" && message["content"][0]["text"] == "No response requested."
 }
 
+/// What a person said and showed.
+struct Said {
+    words: String,
+    pictures: Vec<Drawing>,
+}
+
+impl Said {
+    fn title(self) -> String {
+        if self.words.trim().is_empty() { "[image]".to_owned() } else { self.words }
+    }
+}
+
 /// What a person said in a record.
-fn person(record: &Value) -> Option<String> {
+fn person(record: &Value) -> Option<Said> {
     let content = match record["type"].as_str()? {
         "user" => &record["message"]["content"],
         // Said while the agent was at work.
@@ -103,7 +107,11 @@ fn person(record: &Value) -> Option<String> {
         Value::Array(blocks) => {
             let pieces = blocks.iter().filter_map(|block| match block["type"].as_str()? {
                 "text" => block["text"].as_str().map(str::to_owned),
-                "image" => Some("[image]".to_owned()),
+                // Its bytes are elsewhere.
+                "image" if block["source"]["data"].is_null() => {
+                    let place = block["source"]["url"].as_str();
+                    Some(place.map_or("[image]".to_owned(), |url| format!("[image: {url}]")))
+                }
                 _ => None,
             });
             pieces.collect::<Vec<_>>().join("\n")
@@ -114,12 +122,23 @@ fn person(record: &Value) -> Option<String> {
         ["<command-", "<local-command-", "<task-notification", "[Request interrupted"]
             .iter()
             .any(|start| words.trim_start().starts_with(start));
-    (!words.trim().is_empty() && !is_of_program).then_some(words)
+    let said = Said { words, pictures: drawings("picture", content) };
+    let is_empty = said.words.trim().is_empty() && said.pictures.is_empty();
+    (!is_empty && !is_of_program).then_some(said)
+}
+
+fn drawings(what: &str, content: &Value) -> Vec<Drawing> {
+    let drawing = |(media_type, base64): (&str, &str)| Drawing {
+        what: what.to_owned(),
+        media_type: media_type.to_owned(),
+        base64: base64.to_owned(),
+    };
+    pictures(content).map(drawing).collect()
 }
 
 #[derive(Default)]
 struct Gathered {
-    entries: Vec<Entry>,
+    entries: Vec<Piece>,
     /// Where each message of the agent and each tool call is.
     places: BTreeMap<String, usize>,
 }
@@ -130,7 +149,7 @@ impl Gathered {
         match record["type"].as_str() {
             Some("assistant") => self.assistant(&record["message"], at),
             Some("user" | "attachment") => {
-                self.results(record);
+                self.results(record, at);
                 self.person(record, at);
             }
             _ => {}
@@ -138,19 +157,20 @@ impl Gathered {
     }
 
     fn person(&mut self, record: &Value, at: Timestamp) {
-        let Some(words) = person(record) else { return };
+        let Some(Said { words, pictures }) = person(record) else { return };
         let own = record["attachment"]["source_uuid"].as_str().or(record["uuid"].as_str());
         let Some(id) = own else { return };
         let is_summary = record["isCompactSummary"] == true;
         let author = if is_summary { Author::System } else { Author::User };
-        let message = message(id, author, vec![Part::Text(words)], at);
-        self.entries.push(Entry::Message(message));
+        let parts = if words.trim().is_empty() { vec![] } else { vec![Part::Text(words)] };
+        self.entries.push(Piece::Message(message(id, author, parts, at), pictures));
     }
 
     fn assistant(&mut self, said: &Value, at: Timestamp) {
         let Some(id) = said["id"].as_str() else { return };
         let place = *self.places.entry(id.to_owned()).or_insert_with(|| {
-            self.entries.push(Entry::Message(message(id, Author::Assistant, vec![], at)));
+            let said = message(id, Author::Assistant, vec![], at);
+            self.entries.push(Piece::Message(said, vec![]));
             self.entries.len() - 1
         });
         let blocks = said["content"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -165,12 +185,12 @@ impl Gathered {
                     let call = tools::call(&tool, &name, &block["input"], None);
                     let call = ToolCall { status: ToolStatus::Cancelled, ..call };
                     self.places.insert(tool.clone(), self.entries.len());
-                    self.entries.push(Entry::Tool(call));
+                    self.entries.push(Piece::Tool(call));
                     Part::ToolCall(tool.into())
                 }
                 _ => continue,
             };
-            if let Some(Entry::Message(message)) = self.entries.get_mut(place)
+            if let Some(Piece::Message(message, _)) = self.entries.get_mut(place)
                 && let Content::Open(parts) = &mut message.parts
             {
                 parts.push(part);
@@ -178,11 +198,11 @@ impl Gathered {
         }
     }
 
-    fn results(&mut self, record: &Value) {
+    fn results(&mut self, record: &Value, at: Timestamp) {
         let blocks = record["message"]["content"].as_array();
         for block in blocks.map(Vec::as_slice).unwrap_or_default() {
             let place = block["tool_use_id"].as_str().and_then(|id| self.places.get(id));
-            let Some(Entry::Tool(call)) = place.and_then(|place| self.entries.get_mut(*place))
+            let Some(Piece::Tool(call)) = place.and_then(|place| self.entries.get_mut(*place))
             else {
                 continue;
             };
@@ -195,6 +215,12 @@ impl Gathered {
                 if !diffs.is_empty() {
                     detail.diffs = diffs;
                 }
+            }
+            let drawings = drawings(&call.tool, &block["content"]);
+            if !drawings.is_empty() {
+                let id = format!("{}-pictures", call.id);
+                let message = message(&id, Author::Assistant, vec![], at);
+                self.entries.push(Piece::Message(message, drawings));
             }
         }
     }

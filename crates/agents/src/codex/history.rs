@@ -6,15 +6,15 @@
 //!
 //! Not here: when a look-up is due (`proxy`, `ending`), lists of conversations (`stored`).
 
-use domain::content::Failure;
-use domain::{MessageId, Sequence, SessionId, Timestamp};
+use domain::content::{Author, Failure, Message, ToolCall, ToolStatus};
+use domain::{Content, MessageId, Sequence, SessionId, Timestamp};
 use serde_json::{Value, json};
 
 use super::delivery::Sent;
 use super::frames::{Item, Page, Read, read};
 use super::{Codex, Record, Why, items};
 use crate::rpc::{METHOD_NOT_FOUND, RpcError};
-use crate::{Lookup, Output, uuid_of};
+use crate::{Lookup, Output, Piece, uuid_of};
 
 /// Items of a page.
 const PAGE_ITEMS: u32 = 100;
@@ -173,14 +173,47 @@ impl Codex {
     /// The newest came first; people read the oldest first.
     fn tell_history(&mut self, now: Timestamp) {
         let history = std::mem::take(&mut self.watch.history);
+        let mut pieces = vec![];
         for item in history.iter().rev().filter_map(read::<Item>) {
+            let drawings = items::drawings(&item);
             if let Some(message) = items::message(&item, now) {
-                self.scribe.message(message);
+                pieces.push(Piece::Message(message, drawings));
             } else if let Some(call) = items::tool_call(&item, &self.setup.workspace) {
-                self.scribe.tool(call, now);
+                let shown = (!drawings.is_empty()).then(|| pictures_of(&call, now));
+                pieces.push(Piece::Tool(closed(call)));
+                pieces.extend(shown.map(|message| Piece::Message(message, drawings)));
             }
         }
-        self.scribe.close_all(now);
-        self.imported(now);
+        self.scribe.retell(pieces, now);
+        self.retold(now);
+    }
+
+    /// Goes on when all of it is told.
+    pub(super) fn retold(&mut self, now: Timestamp) {
+        if self.scribe.take_retold() {
+            self.imported(now);
+        }
+    }
+}
+
+/// What an earlier run left open does not go on.
+fn closed(call: ToolCall) -> ToolCall {
+    let status = match call.status {
+        ToolStatus::Pending | ToolStatus::Running => ToolStatus::Cancelled,
+        status @ (ToolStatus::Completed | ToolStatus::Failed | ToolStatus::Cancelled) => status,
+    };
+    ToolCall { status, ..call }
+}
+
+/// The message that shows what a tool drew.
+fn pictures_of(call: &ToolCall, now: Timestamp) -> Message {
+    Message {
+        id: format!("{}-pictures", call.id).into(),
+        author: Author::Assistant,
+        parts: Content::Open(vec![]),
+        created_at: now,
+        run: None,
+        parent: call.parent.clone(),
+        digest: None,
     }
 }

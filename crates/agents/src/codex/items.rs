@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::frames::{Change, CommandAction, Item, UserInput};
 use super::patches;
+use crate::Drawing;
 
 /// Characters of a title. What is longer is in the input.
 const TITLE_CHARACTERS_MAX: usize = 200;
@@ -155,11 +156,12 @@ pub(super) fn message(item: &Item, now: Timestamp) -> Option<Message> {
         | Item::ContextCompaction {}
         | Item::Other => return None,
     };
-    let is_empty = parts.iter().all(|part| match part {
-        Part::Text(text) | Part::Thinking(text) => text.is_empty(),
-        Part::Image(_) | Part::File(_) | Part::ToolCall(_) => false,
-    });
-    (!is_empty).then(|| Message {
+    let is_filled = |part: &Part| match part {
+        Part::Text(text) | Part::Thinking(text) => !text.is_empty(),
+        Part::Image(_) | Part::File(_) | Part::ToolCall(_) => true,
+    };
+    let parts: Vec<_> = parts.into_iter().filter(is_filled).collect();
+    (!parts.is_empty() || !drawings(item).is_empty()).then(|| Message {
         id: id.as_str().into(),
         author,
         parts: Content::Open(parts),
@@ -250,10 +252,67 @@ fn user_parts(content: &[UserInput]) -> Vec<Part> {
     let text = |input: &UserInput| match input {
         UserInput::Text { text } => Some(text.clone()),
         UserInput::LocalImage { path } => Some(format!("[image: {path}]")),
+        // Told as a picture.
+        UserInput::Image { url } if drawing_of("picture", url).is_some() => None,
+        UserInput::Image { url } if url.starts_with("data:") => Some("[image]".to_owned()),
+        UserInput::Image { url } => Some(format!("[image: {url}]")),
         UserInput::Other => None,
     };
     let texts: Vec<_> = content.iter().filter_map(text).collect();
     vec![Part::Text(texts.join("\n"))]
+}
+
+/// The pictures that an item holds.
+pub(super) fn drawings(item: &Item) -> Vec<Drawing> {
+    match item {
+        Item::UserMessage { content, .. } => {
+            let drawing = |input: &UserInput| match input {
+                UserInput::Image { url } => drawing_of("picture", url),
+                UserInput::Text { .. } | UserInput::LocalImage { .. } | UserInput::Other => None,
+            };
+            content.iter().filter_map(drawing).collect()
+        }
+        Item::ImageGeneration { result: Some(base64), .. } if !base64.is_empty() => {
+            let (what, media_type) = ("generated".to_owned(), "image/png".to_owned());
+            vec![Drawing { what, media_type, base64: base64.clone() }]
+        }
+        Item::McpToolCall { tool, result, .. } => {
+            let pieces = result.get("content").and_then(Value::as_array).into_iter().flatten();
+            let pictures = pieces.filter(|piece| piece["type"] == "image");
+            let drawing = |piece: &Value| {
+                let text = |field: &str| piece[field].as_str().map(str::to_owned);
+                let (what, media_type) = (tool.clone(), text("mimeType").unwrap_or_default());
+                Some(Drawing { what, media_type, base64: text("data")? })
+            };
+            pictures.filter_map(drawing).collect()
+        }
+        Item::DynamicToolCall { tool, content_items, .. } => {
+            let pieces = content_items.as_array().into_iter().flatten();
+            let urls = pieces.filter_map(|piece| piece.get("imageUrl")?.as_str());
+            urls.filter_map(|url| drawing_of(tool, url)).collect()
+        }
+        Item::ImageGeneration { .. }
+        | Item::AgentMessage { .. }
+        | Item::Plan { .. }
+        | Item::Reasoning { .. }
+        | Item::CommandExecution { .. }
+        | Item::FileChange { .. }
+        | Item::CollabAgentToolCall { .. }
+        | Item::SubAgentActivity { .. }
+        | Item::WebSearch { .. }
+        | Item::ImageView { .. }
+        | Item::EnteredReviewMode { .. }
+        | Item::ExitedReviewMode { .. }
+        | Item::ContextCompaction {}
+        | Item::Other => vec![],
+    }
+}
+
+/// The picture in a `data:` address.
+fn drawing_of(what: &str, url: &str) -> Option<Drawing> {
+    let (media_type, base64) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    let (what, media_type) = (what.to_owned(), media_type.to_owned());
+    Some(Drawing { what, media_type, base64: base64.to_owned() })
 }
 
 fn some_json(value: &Value) -> Option<String> {

@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::frames::{Item, OfItem, OfTurn, PatchUpdated, SettingsUpdated, Words, read};
 use super::news::News;
 use super::{Codex, items, patches};
+use crate::{Drawing, Piece};
 
 /// Messages of ours that are recognised when Codex shows them.
 const SENT_MAX: usize = 128;
@@ -311,7 +312,8 @@ impl Codex {
                     && parent.is_none()
                     && let Some(message) = items::message(item, now)
                 {
-                    self.scribe.message(message);
+                    let drawings = items::drawings(item);
+                    self.scribe.retell(vec![Piece::Message(message, drawings)], now);
                 }
             }
             Item::CollabAgentToolCall { id, receiver_thread_ids, .. } => {
@@ -376,10 +378,8 @@ impl Codex {
         self.watch.commands.remove(call.id.as_str());
         self.watch.outputs.remove(&call.id);
         let told = self.watch.changes.remove(&call.id);
-        if let Item::ImageGeneration { result: Some(base64), .. } = item
-            && !base64.is_empty()
-        {
-            self.scribe.picture("generated", ("image/png", base64), call.parent.clone(), now);
+        for Drawing { what, media_type, base64 } in items::drawings(item) {
+            self.scribe.picture(&what, (&media_type, &base64), call.parent.clone(), now);
         }
         if !self.scribe.has_open_tool(&call.id) {
             // One of a run that is over was closed with it.

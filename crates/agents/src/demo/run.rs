@@ -16,7 +16,7 @@ use domain::session::prompts::{Choice, Detail, Effect, Expiry, Prompt};
 use domain::session::status::Health;
 use domain::{Content, MessageId, PromptId, RunId, Timestamp, ToolCallId};
 
-use super::{PROMPT_TIMEOUT_MS, script};
+use super::{PROMPT_TIMEOUT_MS, form, script};
 use crate::Output;
 
 /// What a message leads to.
@@ -45,6 +45,7 @@ pub(super) enum StepKind {
     ToolEnds { output: String },
     ToolDenied,
     Ask { command: String },
+    AskForm { matter: String },
     Health(Health),
     Crash,
 }
@@ -68,8 +69,26 @@ pub(super) struct Run {
     made: u32,
     message: Option<Making>,
     tool: Option<ToolCallId>,
-    question: Option<(PromptId, String)>,
+    question: Option<(PromptId, Question)>,
     words: u64,
+}
+
+/// What waits for a person.
+#[derive(Debug)]
+enum Question {
+    /// Whether this may run.
+    Command(String),
+    /// Several questions with options.
+    Form,
+}
+
+/// What a person said besides the choice.
+#[derive(Debug, Default)]
+pub(super) struct Given<'a> {
+    /// The command that they wrote in place of the agent's.
+    pub(super) edited: Option<&'a str>,
+    /// The answers to a form, as JSON.
+    pub(super) answers: Option<&'a str>,
 }
 
 /// A message in the making.
@@ -142,6 +161,7 @@ impl Run {
                 Played::Outputs(self.tool_update(ToolStatus::Completed, Some(&output)))
             }
             StepKind::ToolDenied => Played::Outputs(self.tool_update(ToolStatus::Cancelled, None)),
+            StepKind::AskForm { matter } => Played::Outputs(vec![self.ask_form(&matter, now)]),
             StepKind::Ask { command } if asks => Played::Outputs(self.ask(command, now)),
             StepKind::Ask { command } => {
                 let input = serde_json::json!({ "command": command }).to_string();
@@ -157,20 +177,34 @@ impl Run {
         &mut self,
         prompt: &PromptId,
         choice: Option<&str>,
-        edited: Option<&str>,
+        given: &Given<'_>,
         now: Timestamp,
     ) -> bool {
-        let Some((_, command)) = self.question.take_if(|(open, _)| open == prompt) else {
+        let Some((_, question)) = self.question.take_if(|(open, _)| open == prompt) else {
             return false;
         };
-        let allowed = matches!(choice, Some("yes" | "always"));
-        self.answered(edited.unwrap_or(&command), allowed);
+        match question {
+            Question::Command(command) => {
+                let allowed = matches!(choice, Some("yes" | "always"));
+                self.answered(given.edited.unwrap_or(&command), allowed);
+            }
+            Question::Form => {
+                let is_answered = choice == Some(form::ANSWER);
+                let said =
+                    if is_answered { form::said(given.answers) } else { "not answered".to_owned() };
+                self.go_on_with(script::word(said));
+            }
+        }
         self.at = now;
         true
     }
 
     fn answered(&mut self, command: &str, allowed: bool) {
-        for step in script::after_answer(command, allowed).into_iter().rev() {
+        self.go_on_with(script::after_answer(command, allowed));
+    }
+
+    fn go_on_with(&mut self, steps: VecDeque<Step>) {
+        for step in steps.into_iter().rev() {
             self.steps.push_front(step);
         }
     }
@@ -300,7 +334,13 @@ impl Run {
                 ..Default::default()
             })),
         };
-        self.question = Some((id, command));
+        self.question = Some((id, Question::Command(command)));
         vec![call, Output::Report(Report::Asked(prompt))]
+    }
+
+    fn ask_form(&mut self, matter: &str, now: Timestamp) -> Output {
+        let id: PromptId = self.name("p").into();
+        self.question = Some((id.clone(), Question::Form));
+        Output::Report(Report::Asked(form::prompt(id, matter, self.id.clone(), now)))
     }
 }

@@ -40,6 +40,10 @@ pub(super) fn turn(text: &str, files: &[File]) -> Turn {
             now(StepKind::Activity("waiting_for_user", "Waiting for you")),
             now(StepKind::Ask { command: rest.to_owned() }),
         ])),
+        "form" => Turn::Play(steps([
+            now(StepKind::Activity("waiting_for_user", "Waiting for you")),
+            now(StepKind::AskForm { matter: rest.to_owned() }),
+        ])),
         "tool" => Turn::Play(steps([
             now(StepKind::Activity("running_command", "Using a tool")),
             now(StepKind::ToolBegins { name: rest.to_owned() }),
@@ -73,6 +77,11 @@ pub(super) fn after_answer(command: &str, allowed: bool) -> VecDeque<Step> {
     steps.push_back(now(StepKind::Word(Voice::Text, said)));
     steps.push_back(now(StepKind::EndMessage));
     steps
+}
+
+/// Says this at once.
+pub(super) fn word(said: String) -> VecDeque<Step> {
+    steps([now(StepKind::Word(Voice::Text, said)), now(StepKind::EndMessage)])
 }
 
 fn echo(text: &str, files: &[File]) -> Turn {

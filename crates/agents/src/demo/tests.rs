@@ -95,6 +95,38 @@ fn yes_and_always_run_it_and_no_and_silence_deny_it() {
 }
 
 #[test]
+fn a_form_asks_several_questions_and_says_what_was_answered() {
+    for (choice, answers, expected) in [
+        (
+            Some("answer"),
+            Some(r#"{"Which kite first?":"The small one","What is it called?":"Ada"}"#),
+            "answered: What is it called? Ada; Which kite first? The small one",
+        ),
+        (Some("answer"), None, "answered: nothing"),
+        (Some("answer"), Some("no JSON"), "answered: nothing"),
+        (Some("no"), Some("{}"), "not answered"),
+        (None, None, "not answered"),
+    ] {
+        let mut demo = Demo::new("", None);
+        let told = deliver(&mut demo, "m1", "form: kite", 0);
+        let prompt = prompt(&told);
+        let detail = prompt.detail.as_ref().and_then(Content::open).unwrap();
+        let questions: serde_json::Value =
+            serde_json::from_str(detail.questions.as_deref().unwrap()).unwrap();
+        assert_eq!(questions[0]["question"], "Which kite first?");
+        assert_eq!(
+            (&questions[1]["multiSelect"], questions[2].get("options")),
+            (&true.into(), None)
+        );
+        let detail =
+            AnswerDetail { answers: answers.map(str::to_owned), ..AnswerDetail::default() };
+        let (choice, detail) = (choice.map(ChoiceId::from), Some(Content::Open(detail)));
+        let order = Order::Answer { request: "r1".into(), prompt: prompt.id, choice, detail };
+        assert_eq!(said(&demo.on_order(&order, Timestamp(9))), [expected], "{answers:?}");
+    }
+}
+
+#[test]
 fn the_second_answer_finds_no_question() {
     let mut demo = Demo::new("", None);
     let asked = deliver(&mut demo, "m1", "ask: ls", 0);
@@ -299,7 +331,9 @@ fn it_does_only_what_the_document_has_words_for() {
         "waiting_for_user",
         "idle",
     ];
-    for text in ["say: a", "slow: 1", "ask: ls", "tool: x", "think: y", "degrade", "hello"] {
+    for text in
+        ["say: a", "slow: 1", "ask: ls", "form: x", "tool: x", "think: y", "degrade", "hello"]
+    {
         let mut demo = Demo::new("", None);
         let mut told = demo.start(Timestamp(0));
         told.extend(deliver(&mut demo, "m1", text, 0));

@@ -478,6 +478,7 @@ impl Driver for PanelDriver {
             | Input::Ended(_)
             | Input::Read { .. }
             | Input::Filed { .. }
+            | Input::Held(_)
             | Input::Terminal(..) => {}
         }
         self.scribe.take()

@@ -11,6 +11,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use crate::Drawing;
+
 /// One line of pi's.
 #[derive(Debug)]
 pub(super) enum Frame {
@@ -201,6 +203,11 @@ impl Words {
             Self::Plain(_) | Self::Other(_) => &[],
         }
     }
+
+    /// The pictures among them.
+    pub(super) fn drawings(&self, what: &str) -> Vec<Drawing> {
+        self.blocks().iter().filter_map(|block| block.drawing(what)).collect()
+    }
 }
 
 /// A piece of a message: text, thinking, an image or a tool call, by what it has.
@@ -218,6 +225,20 @@ pub(super) struct Block {
     pub(super) name: Option<String>,
     #[serde(default)]
     pub(super) arguments: Value,
+    /// Of a picture, in base64.
+    #[serde(default)]
+    data: Option<String>,
+    #[serde(default, rename = "mimeType")]
+    media_type: Option<String>,
+}
+
+impl Block {
+    /// The picture that it is, if it is one.
+    pub(super) fn drawing(&self, what: &str) -> Option<Drawing> {
+        let base64 = self.data.clone().filter(|data| self.kind == "image" && !data.is_empty())?;
+        let media_type = self.media_type.clone().unwrap_or_default();
+        Some(Drawing { what: what.to_owned(), media_type, base64 })
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

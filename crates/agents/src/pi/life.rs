@@ -8,7 +8,6 @@
 use std::path::Path;
 
 use domain::content::Failure;
-use domain::session::Report;
 use domain::session::config::AgentConfig;
 use domain::session::runs::Outcome;
 use domain::session::status::Health;
@@ -17,9 +16,8 @@ use serde_json::{Value, json};
 
 use super::frames::{Command, Model, Response, State};
 use super::notes::{Known, Line};
-use super::stored::{self, Piece};
 use super::transport::{self, Asked};
-use super::{MODES, Pi};
+use super::{MODES, Pi, stored};
 use crate::commands::slash_commands;
 use crate::{Ended, Output};
 
@@ -172,31 +170,33 @@ impl Pi {
     pub(super) fn read(&mut self, path: &Path, text: Option<&str>, now: Timestamp) {
         self.look(path, text);
         if let Life::Starting { is_importing: true, .. } = &self.life {
-            self.import(text);
-            self.is_up(now);
+            self.import(text, now);
         }
     }
 
     /// Tells an earlier conversation, once.
-    fn import(&mut self, text: Option<&str>) {
-        let Some(text) = text else { return };
+    fn import(&mut self, text: Option<&str>, now: Timestamp) {
+        let Some(text) = text else { return self.is_up(now) };
         let (pieces, left_out) = stored::transcript(text);
         if left_out > 0 {
             let words = format!("{left_out} earlier entries of this conversation are not shown");
             self.scribe.notice("import", words);
         }
-        for piece in pieces {
-            match piece {
-                Piece::Message(message) => self.scribe.message(message),
-                Piece::Tool(call) => {
-                    self.scribe.push(Output::Report(Report::ToolCall(call)));
-                }
-            }
+        self.scribe.retell(pieces, now);
+        self.retold(now);
+    }
+
+    /// Goes on when all of it is told.
+    pub(super) fn retold(&mut self, now: Timestamp) {
+        let is_importing = matches!(self.life, Life::Starting { is_importing: true, .. });
+        if !self.scribe.take_retold() || !is_importing {
+            return;
         }
         let lines = [Line::Imported, Line::Answered].map(|line| self.notes.take(line));
         for line in lines {
             self.scribe.push(line);
         }
+        self.is_up(now);
     }
 
     fn is_up(&mut self, now: Timestamp) {

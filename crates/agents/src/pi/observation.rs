@@ -11,7 +11,7 @@ use domain::{Content, MessageId, RunId, Timestamp};
 use serde_json::{Value, json};
 
 use super::frames::{
-    self, Block, Compaction, Event, Frame, Response, Retry, Said, State, Tokens, Tool,
+    self, Block, Compaction, Event, Frame, Response, Retry, Said, State, Tokens, Tool, Words,
 };
 use super::life::Life;
 use super::notes::Line;
@@ -353,10 +353,15 @@ impl Pi {
             (true, true) => ToolStatus::Cancelled,
             (true, false) => ToolStatus::Failed,
         };
-        let output = tool.result.map(|result| result.content.text());
+        let content = tool.result.map(|result| result.content);
+        let output = content.as_ref().map(Words::text);
         let detail = Content::Open(ToolDetail { output, ..ToolDetail::default() });
         let id = tool.call.as_str().into();
         self.scribe.tool_update(ToolUpdate { id, status, detail }, now);
+        for drawing in content.map(|content| content.drawings(&tool.name)).unwrap_or_default() {
+            let bytes = (drawing.media_type.as_str(), drawing.base64.as_str());
+            self.scribe.picture(&drawing.what, bytes, None, now);
+        }
     }
 
     fn retrying(&mut self, retry: &Retry, now: Timestamp) {

@@ -4,15 +4,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use domain::content::{Author, Message, Part, ToolCall, ToolStatus};
+use domain::content::{Author, Message, Part, ToolStatus};
 use domain::{Content, Timestamp};
 use serde::Deserialize;
 
 use super::frames::{Said, Words};
 use super::notes::Attempt;
 use super::tools;
-use crate::Lookup;
 use crate::stored::Summary;
+use crate::{Drawing, Lookup, Piece};
 
 /// Entries of an earlier conversation that are taken over, the newest.
 pub(super) const IMPORTED_MAX: usize = 2_000;
@@ -87,13 +87,6 @@ pub(super) fn look_up(before: &Attempt, text: Option<&str>, has_answered: bool) 
     if is_there { Lookup::Found } else { Lookup::Unknown }
 }
 
-/// One piece of an earlier conversation, in its order.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Piece {
-    Message(Message),
-    Tool(ToolCall),
-}
-
 /// The conversation as it stands at its last entry, and how many entries were left out.
 pub(super) fn transcript(text: &str) -> (Vec<Piece>, usize) {
     let entries = entries(text);
@@ -111,7 +104,8 @@ pub(super) fn transcript(text: &str) -> (Vec<Piece>, usize) {
             (Some(said), _) => told(&mut pieces, &entry.id, said, &results),
             (None, "custom_message") if entry.display => {
                 let parts = vec![Part::Text(entry.content.text())];
-                pieces.push(message(&entry.id, Author::System, parts, None));
+                let shown = entry.content.drawings("picture");
+                pieces.push(message(&entry.id, Author::System, parts, shown, None));
             }
             (None, _) => {}
         }
@@ -143,7 +137,7 @@ fn told(pieces: &mut Vec<Piece>, id: &str, said: &Said, results: &BTreeMap<&str,
         _ => return,
     };
     let mut parts = vec![];
-    let mut calls = vec![];
+    let (mut calls, mut drawings) = (vec![], vec![]);
     if let Words::Plain(text) = &said.content {
         parts.push(Part::Text(text.clone()));
     }
@@ -151,7 +145,7 @@ fn told(pieces: &mut Vec<Piece>, id: &str, said: &Said, results: &BTreeMap<&str,
         match (block.kind.as_str(), &block.text, &block.thinking, &block.id) {
             ("text", Some(text), _, _) => parts.push(Part::Text(text.clone())),
             ("thinking", _, Some(text), _) => parts.push(Part::Thinking(text.clone())),
-            ("image", ..) => parts.push(Part::Text("[an image]".to_owned())),
+            ("image", ..) => drawings.extend(block.drawing("picture")),
             ("toolCall", _, _, Some(call)) => {
                 parts.push(Part::ToolCall(call.as_str().into()));
                 let tool = block.name.as_deref().unwrap_or("tool");
@@ -166,19 +160,30 @@ fn told(pieces: &mut Vec<Piece>, id: &str, said: &Said, results: &BTreeMap<&str,
                     detail.output = Some(result.content.text());
                 }
                 calls.push(Piece::Tool(told));
+                let shown = result.map(|result| result.content.drawings(tool)).unwrap_or_default();
+                if !shown.is_empty() {
+                    let (id, at) = (format!("{call}-pictures"), result.and_then(|it| it.timestamp));
+                    calls.push(message(&id, Author::Assistant, vec![], shown, at));
+                }
             }
             _ => {}
         }
     }
     let is_empty = parts.iter().all(|part| matches!(part, Part::Text(text) if text.is_empty()));
-    if !is_empty {
-        pieces.push(message(id, author, parts, said.timestamp));
+    if !is_empty || !drawings.is_empty() {
+        pieces.push(message(id, author, parts, drawings, said.timestamp));
     }
     pieces.append(&mut calls);
 }
 
-fn message(id: &str, author: Author, parts: Vec<Part>, at_ms: Option<u64>) -> Piece {
-    Piece::Message(Message {
+fn message(
+    id: &str,
+    author: Author,
+    parts: Vec<Part>,
+    drawings: Vec<Drawing>,
+    at_ms: Option<u64>,
+) -> Piece {
+    let message = Message {
         id: format!("pi-{id}").into(),
         author,
         parts: Content::Open(parts),
@@ -186,7 +191,8 @@ fn message(id: &str, author: Author, parts: Vec<Part>, at_ms: Option<u64>) -> Pi
         run: None,
         parent: None,
         digest: None,
-    })
+    };
+    Piece::Message(message, drawings)
 }
 
 #[cfg(test)]
@@ -224,7 +230,7 @@ mod tests {
         let ids: Vec<_> = pieces
             .iter()
             .map(|piece| match piece {
-                Piece::Message(message) => message.id.as_str().to_owned(),
+                Piece::Message(message, _) => message.id.as_str().to_owned(),
                 Piece::Tool(call) => call.id.as_str().to_owned(),
             })
             .collect();
@@ -232,6 +238,25 @@ mod tests {
         let Piece::Tool(call) = &pieces[2] else { panic!() };
         assert_eq!(call.status, ToolStatus::Completed);
         assert_eq!(call.detail.open().unwrap().output.as_deref(), Some("a.rs\n"));
+    }
+
+    #[test]
+    fn pictures_stand_where_they_were_shown() {
+        let file = r#"{"type":"session","id":"s","cwd":"/w"}
+{"type":"message","id":"e1","message":{"role":"user","content":[{"type":"text","text":"look"},{"type":"image","data":"QQ==","mimeType":"image/png"}]}}
+{"type":"message","id":"e2","parentId":"e1","message":{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"read","arguments":{}}]}}
+{"type":"message","id":"e3","parentId":"e2","message":{"role":"toolResult","toolCallId":"c1","content":[{"type":"image","data":"QUI=","mimeType":"image/jpeg"}]}}"#;
+        let shown = transcript(file).0.into_iter().map(|piece| match piece {
+            Piece::Message(message, drawings) => format!("{} {drawings:?}", message.id),
+            Piece::Tool(call) => call.id.to_string(),
+        });
+        let expected = [
+            "pi-e1 [Drawing(picture, image/png, 4 characters)]",
+            "pi-e2 []",
+            "c1",
+            "pi-c1-pictures [Drawing(read, image/jpeg, 4 characters)]",
+        ];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
     }
 
     #[test]

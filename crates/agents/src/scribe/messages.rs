@@ -30,8 +30,9 @@ impl Messages {
         self.0.iter().any(|making| making.id == *id)
     }
 
-    pub(super) fn open_ids(&self) -> Vec<MessageId> {
-        self.0.iter().map(|making| making.id.clone()).collect()
+    /// Those in the making, with the calls to which they belong.
+    pub(super) fn open(&self) -> Vec<(MessageId, Option<ToolCallId>)> {
+        self.0.iter().map(|making| (making.id.clone(), making.parent.clone())).collect()
     }
 
     pub(super) fn words(

@@ -15,12 +15,26 @@ const OUTPUT_LIVE_BYTES_MAX: usize = 32 * 1024;
 /// Characters of a label.
 const LABEL_CHARACTERS_MAX: usize = 80;
 
+/// Subagents of subagents that are followed.
+const DEPTH_MAX: usize = 16;
+
+/// What goes on when a run ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Outlives {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Subagents whose own call ended before them: they work in the background.
+    Background,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Tools(BTreeMap<ToolCallId, Known>);
 
 #[derive(Debug)]
 struct Known {
     status: ToolStatus,
+    parent: Option<ToolCallId>,
     told_at: Option<Timestamp>,
     /// The fingerprint of what was told last.
     told: Option<u64>,
@@ -42,7 +56,8 @@ impl Tools {
         if self.0.len() >= KNOWN_MAX {
             self.0.pop_first();
         }
-        let known = Known { status: call.status, told_at: None, told: None };
+        let parent = call.parent.clone();
+        let known = Known { status: call.status, parent, told_at: None, told: None };
         self.0.insert(call.id.clone(), known);
         Told::New(call)
     }
@@ -88,9 +103,33 @@ impl Tools {
         self.0.values().any(|known| is_open(known.status))
     }
 
-    /// Cancels what is open, and forgets all.
-    pub(super) fn close_all(&mut self) -> Vec<ToolUpdate> {
-        let known = std::mem::take(&mut self.0);
+    /// Whether what belongs to this call goes on behind the call that began it all: that one
+    /// ended, and its subagent did not.
+    pub(super) fn is_behind(&self, parent: &ToolCallId) -> bool {
+        let mut first = parent;
+        for _ in 0..DEPTH_MAX {
+            match self.0.get(first).and_then(|known| known.parent.as_ref()) {
+                Some(above) => first = above,
+                None => break,
+            }
+        }
+        !self.is_open(first)
+    }
+
+    /// Cancels what is open, and forgets all but what is to outlive the run.
+    pub(super) fn close_all(&mut self, outlives: Outlives) -> Vec<ToolUpdate> {
+        let kept: Vec<ToolCallId> = match outlives {
+            Outlives::Nothing => vec![],
+            Outlives::Background => {
+                let behind = self.0.iter().filter(|(_, known)| {
+                    let is_behind = known.parent.as_ref().is_some_and(|it| self.is_behind(it));
+                    is_behind && is_open(known.status)
+                });
+                behind.map(|(id, _)| id.clone()).collect()
+            }
+        };
+        let mut known = std::mem::take(&mut self.0);
+        self.0 = kept.iter().filter_map(|id| known.remove_entry(id)).collect();
         let open = known.into_iter().filter(|(_, known)| is_open(known.status));
         let cancel = |(id, _)| {
             let detail = Content::Open(ToolDetail::default());

@@ -25,8 +25,12 @@ fn paired() -> Machine {
 }
 
 fn sealed(key: [u8; 32], content: &str) -> Value {
-    let mut buffer = json!({ "content": content }).to_string().into_bytes();
-    Key::from(key).seal_in_place([3; 12], &mut buffer);
+    sealed_matter(&Key::from(key), &json!({ "content": content }))
+}
+
+fn sealed_matter(key: &Key, matter: &Value) -> Value {
+    let mut buffer = matter.to_string().into_bytes();
+    key.seal_in_place([3; 12], &mut buffer);
     json!({ "e2e": { "nonce": seal::encode(&[3; 12]), "ciphertext": seal::encode(&buffer) } })
 }
 
@@ -49,6 +53,23 @@ fn a_client_pairs_with_a_code_and_keeps_token_and_key() {
     assert_eq!(happened, [Happening::Paired(expected.clone())]);
     assert_eq!((client.state(), client.auth()), (State::Paired, Some(&expected)));
     assert!(client.address().ends_with("&token=fh_1"));
+}
+
+// spec: webchannel/clients.12
+#[test]
+fn credentials_that_come_under_the_new_key_alone_are_taken_as_well() {
+    let mut client = Machine::new("default", None, [1; 32]);
+    client.on_opened();
+    let asked = client.pair("428913");
+    let public = asked["payload"]["client_pub"].as_str().unwrap();
+    let relay = Secret::from([9; 32]);
+    let key = Key::agree(&relay, &seal::decode_exactly(public).unwrap()).unwrap();
+    let credentials = json!({ "access_token": "fh_1", "expires_in": 60 });
+    let mut e2e = sealed_matter(&key, &credentials)["e2e"].take();
+    e2e["agent_pub"] = json!(seal::encode(&relay.public()));
+    let payload = json!({ "ok": true, "e2e": e2e });
+    let happened = client.on_frame(&told("pairing_result", None, payload));
+    assert_eq!(happened, [Happening::Paired(Auth { key: Some(key.bytes()), ..auth() })]);
 }
 
 // spec: webchannel/clients.2

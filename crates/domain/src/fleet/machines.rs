@@ -24,6 +24,23 @@ pub struct Offer {
     /// More about the agents, also those that it could start if they were installed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<AgentOffer>,
+    /// How much its agents may take; `None` where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Limits>,
+}
+
+/// How much the agents of a machine may take. What is `None` has no bound.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Programs that run at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents_max: Option<u64>,
+    /// A program that had nothing to do for so long is ended until it is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_stop_ms: Option<u64>,
+    /// Memory of one program and all that it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes_max: Option<u64>,
 }
 
 /// What a machine knows of an agent.

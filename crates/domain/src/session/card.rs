@@ -27,6 +27,9 @@ pub struct Card {
     /// Messages of people and of the agent, as of when the card was made.
     #[serde(default)]
     pub messages: u64,
+    /// Results of tools, as of when the card was made.
+    #[serde(default)]
+    pub results: u64,
 }
 
 impl Card {
@@ -50,6 +53,7 @@ impl Session {
             prompts: self.prompts.open().cloned().collect(),
             run: self.runs.active().cloned(),
             messages: self.transcript.messages(),
+            results: self.transcript.results(),
         }
     }
 }

@@ -36,6 +36,8 @@ pub enum Wish {
         /// What the ledger knows of this id, when the session's memory does not reach back.
         earlier: Option<Told>,
     },
+    /// Say something to an agent that rests; while it works, this is refused.
+    SendAtRest(Send),
     /// Answer a prompt.
     Answer {
         /// The client's id for this request, if it gave one.
@@ -207,6 +209,9 @@ pub enum Change {
         /// Why.
         reason: DownReason,
     },
+    /// It is about to be erased: whoever shows it is told that it is over. One that is reached
+    /// stays as it is.
+    Over,
     /// Time passed.
     Tick,
 }

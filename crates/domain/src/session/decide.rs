@@ -79,6 +79,8 @@ impl Session {
     fn decide_wish(&self, principal: &Principal, wish: &Wish) -> Result<Vec<Event>, Refusal> {
         match wish {
             Wish::Send { send, earlier } => self.send(send, earlier.as_ref()),
+            Wish::SendAtRest(_) if self.is_at_work() => Err(Refusal::AgentAtWork),
+            Wish::SendAtRest(send) => self.send(send, None),
             Wish::Answer { request, prompt, choice, detail } => {
                 let unnamed = || format!("answer:{prompt}:{}", self.head).into();
                 let request = request.clone().unwrap_or_else(unnamed);
@@ -116,6 +118,12 @@ impl Session {
             Wish::Archive(archived) if *archived == self.status.archived => Ok(vec![]),
             Wish::Archive(archived) => Ok(vec![Event::Status(status::Event::Archived(*archived))]),
         }
+    }
+
+    /// Whether the agent works, or is about to: what was handed over begins a run.
+    fn is_at_work(&self) -> bool {
+        let is_starting = self.status.via().is_some() && self.sends.handed_count() > 0;
+        self.runs.active().is_some() || is_starting
     }
 
     fn send(&self, send: &Send, earlier: Option<&delivery::Told>) -> Result<Vec<Event>, Refusal> {
@@ -418,6 +426,12 @@ impl Session {
                     vec![Event::Status(status::Event::Down { reason: *reason })]
                 }
                 Reach::Up(_) | Reach::New | Reach::Down { .. } | Reach::Closed => vec![],
+            },
+            Change::Over => match &self.status.reach {
+                Reach::Up(_) => vec![],
+                Reach::New | Reach::Down { .. } | Reach::Closed => {
+                    self.closed(CloseReason::UserRequested, None)
+                }
             },
             Change::Tick => vec![],
         }

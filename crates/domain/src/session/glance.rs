@@ -6,7 +6,7 @@
 use super::delivery::Send;
 use super::transcript::ContextUse;
 use super::{Card, Session};
-use crate::{MessageId, RunId};
+use crate::{MessageId, RunId, Timestamp};
 
 /// What is open in a session.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct Glance {
     pub is_held: bool,
     /// The run that goes on, and the send that began it, where that is known.
     pub run: Option<(RunId, Option<MessageId>)>,
+    /// When that run began.
+    pub run_began_at: Option<Timestamp>,
     /// How full the agent's context is, where it said so.
     pub context: Option<ContextUse>,
 }
@@ -35,6 +37,7 @@ impl Session {
             handed: self.sends.owed().into_iter().map(|(_, send)| send.id.clone()).collect(),
             is_held: self.queue.is_held(),
             run: self.runs.active().map(|run| (run.clone(), self.runs.cause().cloned())),
+            run_began_at: self.runs.began_at(),
             context: self.transcript.context(),
         }
     }

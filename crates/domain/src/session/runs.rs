@@ -60,6 +60,11 @@ impl Runs {
         self.active.as_ref().map(|(run, _)| run)
     }
 
+    /// When the run that is going on began.
+    pub fn began_at(&self) -> Option<Timestamp> {
+        self.active.as_ref().map(|(_, at)| *at)
+    }
+
     /// The send that began the run that is going on.
     pub fn cause(&self) -> Option<&MessageId> {
         self.cause.as_ref()

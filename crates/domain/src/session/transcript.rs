@@ -76,6 +76,9 @@ pub struct Transcript {
     /// Messages of people and of the agent, ever.
     #[serde(default)]
     messages: u64,
+    /// Ends of tool calls, ever.
+    #[serde(default)]
+    results: u64,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -126,6 +129,11 @@ impl Transcript {
     /// How many messages people and the agent said, ever.
     pub fn messages(&self) -> u64 {
         self.messages
+    }
+
+    /// How many tool calls came to their end, ever.
+    pub fn results(&self) -> u64 {
+        self.results
     }
 
     /// Where among those not matched yet a message like this one is.
@@ -188,7 +196,9 @@ impl Transcript {
                     None => push_bounded(&mut self.early, *digest),
                 }
             }
-            Event::ToolCall(_) | Event::ToolUpdate(_) | Event::Plan(_) | Event::Notice(_) => {}
+            Event::ToolCall(call) => self.results += u64::from(call.status.is_over()),
+            Event::ToolUpdate(update) => self.results += u64::from(update.status.is_over()),
+            Event::Plan(_) | Event::Notice(_) => {}
             Event::Context(context) => self.context = Some(*context),
         }
     }

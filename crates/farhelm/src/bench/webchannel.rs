@@ -66,10 +66,23 @@ fn paired(number: u8) -> Outcome<Connection> {
     let follow = acts
         .into_iter()
         .find_map(|act| if let Act::Follow { ticket, .. } = act { Some(ticket) } else { None });
-    let card =
-        Card { status: <_>::default(), config: None, prompts: vec![], run: None, messages: 0 };
-    let glance =
-        Glance { card, waiting: vec![], handed: vec![], is_held: false, run: None, context: None };
+    let card = Card {
+        status: <_>::default(),
+        config: None,
+        prompts: vec![],
+        run: None,
+        messages: 0,
+        results: 0,
+    };
+    let glance = Glance {
+        card,
+        waiting: vec![],
+        handed: vec![],
+        is_held: false,
+        run: None,
+        run_began_at: None,
+        context: None,
+    };
     let (session, head) = (SessionId::from(SESSION), Sequence(1));
     let followed = Box::new(Followed { session, head, glance, drafts: vec![] });
     client.on_answer(follow.ok_or_else(lost)?, Answer::Followed(Some(followed)), NOW);

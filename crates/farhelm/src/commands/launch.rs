@@ -155,7 +155,31 @@ fn show_agents(catalog: &Value) -> Result<ExitCode, Problem> {
         return Err(Problem::new("no machine is connected; start one with: farhelm up"));
     }
     output::raw(&output::table(&rows))?;
+    for machine in catalog["machines"].as_array().into_iter().flatten() {
+        if let Some(words) = limits(&machine["limits"]) {
+            let label = text(&machine["machine_label"]);
+            output::aside(format_args!("{label}: {words}"));
+        }
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How much the agents of a machine may take, in words; nothing where it sets no bound.
+fn limits(limits: &Value) -> Option<String> {
+    let number = |field: &str| limits[field].as_u64();
+    let words = [
+        number("agents_max").map(|count| format!("at most {count} agents run at once")),
+        number("idle_stop_ms").map(|ms| {
+            let minutes = ms.div_ceil(60_000);
+            format!("one that has nothing to do for {minutes} minutes is ended until it is needed")
+        }),
+        number("memory_bytes_max").map(|bytes| {
+            let mib = bytes >> 20;
+            format!("one that takes more than {mib} MiB is ended")
+        }),
+    ];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    (!words.is_empty()).then(|| words.join("; "))
 }
 
 fn show_conversations(listed: &Value) -> Result<ExitCode, Problem> {
@@ -213,5 +237,20 @@ async fn until_listed(finder: &Finder, session: &str) -> Result<(), Problem> {
             return Err(Problem::new(words));
         }
         tokio::time::sleep(LISTED_PAUSE).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_machine_allows_is_said_in_words_and_no_bound_is_none() {
+        let all = json!({"agents_max": 16, "idle_stop_ms": 1_800_000, "memory_bytes_max": 1 << 30});
+        let words = "at most 16 agents run at once; one that has nothing to do for 30 minutes is \
+                     ended until it is needed; one that takes more than 1024 MiB is ended";
+        assert_eq!(limits(&all).as_deref(), Some(words));
+        assert_eq!(limits(&json!({})), None);
+        assert_eq!(limits(&Value::Null), None);
     }
 }

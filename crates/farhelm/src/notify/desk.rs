@@ -3,7 +3,8 @@
 //! A matter rests for [`REST_MS`] first: a page that is being reloaded, or a command that is about
 //! to end, is nobody who left. Then a run that ended or a message that failed is told if nobody is
 //! watching its session, and forgotten otherwise. A question is kept for as long as it waits: it
-//! is told as soon as nobody is watching, and never after it was answered.
+//! is told as soon as nobody is watching, and never after it was answered. After a restart, those
+//! that wait and of which nobody was told rest for [`RETURN_MS`]: whoever watched comes back first.
 //!
 //! **Invariant**: at most [`SESSION_CALLS_MAX`] calls about one session and [`CALLS_MAX`] in all
 //! within [`WINDOW_MS`]. Questions wait for their turn; what else does not fit is counted, and the
@@ -11,7 +12,7 @@
 //!
 //! Not here: how it is worded (`notice`), who is called (`target`).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use domain::session::runs::{self, Outcome};
 use domain::session::{Event, Recorded, delivery, prompts, status};
@@ -22,6 +23,8 @@ use crate::arguments::Occasion;
 
 /// How long a matter rests before it is told.
 pub(super) const REST_MS: u64 = 2_000;
+/// The same after a restart of the relay.
+pub(super) const RETURN_MS: u64 = 5_000;
 /// Over how long calls are counted.
 pub(super) const WINDOW_MS: u64 = 60_000;
 /// Calls about one session within the window.
@@ -32,6 +35,9 @@ pub(super) const CALLS_MAX: usize = 20;
 const MATTERS_MAX: usize = 256;
 /// Questions that were told and still wait, as far as they are remembered.
 const TOLD_MAX: usize = 1_024;
+
+/// A question by its names.
+pub(super) type Asked = (SessionId, PromptId);
 
 /// Something worth a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +79,17 @@ struct Resting {
     matter: Matter,
     sequence: Sequence,
     at: Timestamp,
+    /// Until when it rests.
+    until: Timestamp,
+}
+
+/// How far a call about a question got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// It is on its way.
+    Leaving,
+    /// Somebody's target took it.
+    Arrived,
 }
 
 /// See the module.
@@ -80,7 +97,7 @@ struct Resting {
 pub(super) struct Desk {
     wanted: Vec<Occasion>,
     resting: VecDeque<Resting>,
-    told: BTreeSet<(SessionId, PromptId)>,
+    told: BTreeMap<Asked, Told>,
     /// The calls of the window, oldest first.
     calls: VecDeque<(Timestamp, SessionId)>,
     left_out: u64,
@@ -90,7 +107,25 @@ impl Desk {
     /// For these occasions.
     pub(super) fn new(wanted: Vec<Occasion>) -> Self {
         let (resting, calls) = (VecDeque::new(), VecDeque::new());
-        Self { wanted, resting, told: BTreeSet::new(), calls, left_out: 0 }
+        Self { wanted, resting, told: BTreeMap::new(), calls, left_out: 0 }
+    }
+
+    /// These were told before, as far as they still wait.
+    pub(super) fn remember(&mut self, told: impl IntoIterator<Item = Asked>) {
+        let told = told.into_iter().take(TOLD_MAX);
+        self.told.extend(told.map(|asked| (asked, Told::Arrived)));
+    }
+
+    /// A target took the call about this question.
+    pub(super) fn confirm(&mut self, asked: &Asked) {
+        if let Some(told) = self.told.get_mut(asked) {
+            *told = Told::Arrived;
+        }
+    }
+
+    /// The questions that wait and of which somebody was told.
+    pub(super) fn confirmed(&self) -> impl Iterator<Item = &Asked> + Clone {
+        self.told.iter().filter(|(_, told)| **told == Told::Arrived).map(|(asked, _)| asked)
     }
 
     /// Something was recorded.
@@ -130,23 +165,23 @@ impl Desk {
             | Event::Config(_)
             | Event::Transcript(_) => return,
         };
-        self.rest(session, matter, recorded.sequence, recorded.at);
+        self.rest(session, matter, recorded.sequence, recorded.at, REST_MS);
     }
 
     /// Events were missed. These are the questions that wait now: what was answered meanwhile is
     /// not told, what is new is.
-    pub(super) fn catch_up(&mut self, open: Vec<(SessionId, Sequence, Question)>, now: Timestamp) {
-        let waits: BTreeSet<(SessionId, PromptId)> =
+    pub(super) fn catch_up(
+        &mut self,
+        open: Vec<(SessionId, Sequence, Question)>,
+        now: Timestamp,
+        rest_ms: u64,
+    ) {
+        let waits: BTreeSet<Asked> =
             open.iter().map(|(session, _, it)| (session.clone(), it.id.clone())).collect();
-        self.told.retain(|known| waits.contains(known));
+        self.told.retain(|known, _| waits.contains(known));
         self.resting.retain(|it| it.prompt().is_none_or(|known| waits.contains(&known)));
         for (session, sequence, question) in open {
-            let key = (session, question.id.clone());
-            let is_known = self.told.contains(&key)
-                || self.resting.iter().any(|it| it.prompt().as_ref() == Some(&key));
-            if !is_known {
-                self.rest(&key.0, Matter::Asked(question), sequence, now);
-            }
+            self.rest(&session, Matter::Asked(question), sequence, now, rest_ms);
         }
     }
 
@@ -166,7 +201,7 @@ impl Desk {
         }
         let mut calls = vec![];
         for it in std::mem::take(&mut self.resting) {
-            if now < it.at.plus_ms(REST_MS) {
+            if now < it.until {
                 self.resting.push_back(it);
                 continue;
             }
@@ -188,9 +223,9 @@ impl Desk {
             if self.told.len() >= TOLD_MAX {
                 self.told.pop_first();
             }
-            self.told.insert(key);
+            self.told.insert(key, Told::Leaving);
         }
-        let Resting { session, matter, sequence, at } = it;
+        let Resting { session, matter, sequence, at, until: _ } = it;
         let left_out = std::mem::take(&mut self.left_out);
         Call { session, matter, sequence, at, left_out }
     }
@@ -200,15 +235,32 @@ impl Desk {
         self.calls.len() < CALLS_MAX && of_session < SESSION_CALLS_MAX
     }
 
-    fn rest(&mut self, session: &SessionId, matter: Matter, sequence: Sequence, at: Timestamp) {
-        if !self.wanted.contains(&occasion(&matter)) {
+    fn rest(
+        &mut self,
+        session: &SessionId,
+        matter: Matter,
+        sequence: Sequence,
+        at: Timestamp,
+        rest_ms: u64,
+    ) {
+        let until = at.plus_ms(rest_ms);
+        let it = Resting { session: session.clone(), matter, sequence, at, until };
+        if !self.wanted.contains(&occasion(&it.matter)) || self.knows(&it) {
             return;
         }
         if self.resting.len() >= MATTERS_MAX {
             self.left_out += 1;
             return;
         }
-        self.resting.push_back(Resting { session: session.clone(), matter, sequence, at });
+        self.resting.push_back(it);
+    }
+
+    /// What was caught up with may be heard as well.
+    fn knows(&self, it: &Resting) -> bool {
+        it.prompt().is_some_and(|asked| {
+            let rests = self.resting.iter().any(|it| it.prompt().as_ref() == Some(&asked));
+            rests || self.told.contains_key(&asked)
+        })
     }
 
     fn settle(&mut self, session: &SessionId, prompt: &PromptId) {
@@ -219,13 +271,13 @@ impl Desk {
 
     /// Nobody can answer any more; how the last run ended is still worth telling.
     fn close(&mut self, session: &SessionId) {
-        self.told.retain(|(whose, _)| whose != session);
+        self.told.retain(|(whose, _), _| whose != session);
         self.resting.retain(|it| it.session != *session || it.prompt().is_none());
     }
 }
 
 impl Resting {
-    fn prompt(&self) -> Option<(SessionId, PromptId)> {
+    fn prompt(&self) -> Option<Asked> {
         match &self.matter {
             Matter::Asked(question) => Some((self.session.clone(), question.id.clone())),
             Matter::Ended(_) | Matter::Failed(_) => None,

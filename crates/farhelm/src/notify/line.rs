@@ -11,6 +11,7 @@ use relay::Tasks;
 use server::clock;
 use tokio::sync::mpsc;
 
+use super::desk::Asked;
 use super::notice::Notice;
 use super::target::{Miss, Target};
 
@@ -28,9 +29,10 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn open(target: Target, tasks: &Tasks) -> Self {
+    /// To a target; `taken` hears of each question that it was told.
+    pub(super) fn open(target: Target, taken: mpsc::Sender<Asked>, tasks: &Tasks) -> Self {
         let (calls, waiting) = mpsc::channel(CALLS_WAITING_MAX);
-        tasks.spawn("notify target", work(target, waiting));
+        tasks.spawn("notify target", work(target, waiting, taken));
         Self { calls, missed: 0 }
     }
 
@@ -44,7 +46,7 @@ impl Line {
     }
 }
 
-async fn work(target: Target, mut waiting: mpsc::Receiver<Notice>) {
+async fn work(target: Target, mut waiting: mpsc::Receiver<Notice>, taken: mpsc::Sender<Asked>) {
     let (name, mut is_down, mut lost) = (target.name(), false, 0);
     while let Some(mut notice) = waiting.recv().await {
         notice.add_left_out(lost);
@@ -54,6 +56,9 @@ async fn work(target: Target, mut waiting: mpsc::Receiver<Notice>) {
                     tracing::info!("{name} can be notified again");
                 }
                 (is_down, lost) = (false, 0);
+                if let Some(asked) = notice.asked() {
+                    let _ = taken.try_send(asked);
+                }
             }
             Err(why) => {
                 lost += 1;

@@ -4,12 +4,14 @@
 //!
 //! Not here: whether it is told (`desk`), how it travels (`target`).
 
+use std::fmt::Write as _;
+
 use domain::session::Card;
 use domain::session::runs::Outcome;
 use serde::Serialize;
 use wire::time::Time;
 
-use super::desk::{Call, Matter};
+use super::desk::{Asked, Call, Matter};
 use super::words::name;
 
 /// What sort of call.
@@ -31,7 +33,7 @@ pub(super) struct Notice {
     pub(super) title: String,
     /// A few lines.
     pub(super) text: String,
-    /// The page, at this session.
+    /// The page, at this session, and at the question that waits.
     pub(super) link: String,
     pub(super) session_id: String,
     /// What people call the session.
@@ -85,6 +87,7 @@ impl Notice {
             },
             Matter::Failed(words) => (Kind::SendFailed, "did not get a message", words.clone()),
         };
+        let question = prompt_id.as_deref().map(|id| format!("/p/{}", escaped(id)));
         let mut lines = vec![words, place(&agent, machine.as_deref(), workspace.as_deref())];
         lines.retain(|line| !line.is_empty());
         if call.left_out > 0 {
@@ -95,7 +98,7 @@ impl Notice {
             kind,
             title: format!("{session} {title}"),
             text: lines.join("\n"),
-            link: format!("{base}/#/s/{}", call.session),
+            link: format!("{base}/#/s/{}{}", call.session, question.unwrap_or_default()),
             session_id: call.session.to_string(),
             session,
             agent,
@@ -109,6 +112,12 @@ impl Notice {
         }
     }
 
+    /// The question that it is about.
+    pub(super) fn asked(&self) -> Option<Asked> {
+        let prompt = self.prompt_id.as_deref()?;
+        Some((self.session_id.as_str().into(), prompt.into()))
+    }
+
     /// Some more were not told.
     pub(super) fn add_left_out(&mut self, more: u64) {
         if more > 0 {
@@ -117,6 +126,22 @@ impl Notice {
             self.text.push_str(&line);
         }
     }
+}
+
+/// For the part of an address after `#`: what an agent calls its questions may hold anything.
+fn escaped(id: &str) -> String {
+    id.bytes().fold(String::new(), |mut text, byte| {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                text.push(char::from(byte));
+            }
+            other => {
+                // Writing to a text cannot fail.
+                let _ = write!(text, "%{other:02X}");
+            }
+        }
+        text
+    })
 }
 
 fn place(agent: &str, machine: Option<&str>, workspace: Option<&str>) -> String {

@@ -121,11 +121,12 @@ fn whoever_was_named_is_called_when_a_question_waits_and_nobody_looks() {
     let session = place.json(&["sessions", "--json"])["sessions"][0]["session_id"].clone();
     place.told(&["send", "demo", "ask: git push"]);
 
-    let link = format!("https://farhelm.example.org/#/s/{}", session.as_str().unwrap());
     let published = topic.next();
     let told = published.json();
     assert_eq!((published.path.as_str(), &told["topic"]), ("/", &"kite-7".into()));
-    assert_eq!(told["click"], link);
+    let link = told["click"].clone();
+    let start = format!("https://farhelm.example.org/#/s/{}/p/", session.as_str().unwrap());
+    assert!(link.as_str().unwrap().starts_with(&start), "{link}");
     let words = told["message"].as_str().unwrap();
     assert!(words.contains("git push") && words.contains("on workshop"), "{words}");
 
@@ -134,7 +135,8 @@ fn whoever_was_named_is_called_when_a_question_waits_and_nobody_looks() {
     assert_eq!(first.body, again.body, "the same call, tried again");
     let told = again.json();
     assert_eq!((&told["kind"], &told["command"]), (&"prompt_waits".into(), &"git push".into()));
-    assert_eq!((&told["session_id"], &told["link"]), (&session, &link.into()));
+    assert_eq!((&told["session_id"], &told["link"]), (&session, &link));
+    assert_eq!(link, format!("{start}{}", told["prompt_id"].as_str().unwrap()));
     assert_eq!(again.path, "/hook?a=1");
     assert_eq!(again.header("x-farhelm-signature"), format!("v1={}", signed(&again)));
 
@@ -175,6 +177,73 @@ fn nobody_is_called_while_a_client_watches() {
     }
     assert_eq!(told["kind"], "send_failed", "each is told once: {told}");
     assert_eq!(told["left_out"], 0, "what somebody saw is not counted either");
+}
+
+#[test]
+fn a_question_of_which_nobody_was_told_is_told_after_a_restart_and_only_once() {
+    let place = Place::new();
+    let (hook, secret) = (Listener::new(200), secret_file(&place));
+    let secret = secret.to_str().unwrap();
+    let notify = ["--notify-webhook", &hook.url, "--notify-secret-file", secret];
+    let mut up = place.up(&notify);
+    // Somebody watches, so nobody is called.
+    let mut tail = Lines::of(place.farhelm(&["tail", "demo", "--json", "--after", "0"]));
+    place.told(&["send", "demo", "ask: git push"]);
+    let seen = tail.until(|event| event["type"] == "permission_prompt");
+    let prompt = seen.last().unwrap()["prompt_id"].clone();
+    up.running.kill();
+    tail.running.kill();
+
+    // Nothing but the ledger is left; the machine is away.
+    let mut relay = place.serving("relay", &notify);
+    let told = hook.next().json();
+    assert_eq!((&told["kind"], &told["prompt_id"]), (&"prompt_waits".into(), &prompt));
+    let link = told["link"].as_str().unwrap();
+    assert!(link.ends_with(&format!("/p/{}", prompt.as_str().unwrap())), "{link}");
+    wait_until_noted(&place, prompt.as_str().unwrap());
+    relay.running.kill();
+
+    // A run that takes longer than a question rests after a start: it would have come before.
+    let relay = place.serving("relay", &notify);
+    let (url, token) = (relay.told["url"].as_str().unwrap(), relay.told["proxy_token"].clone());
+    let other = place.path("other");
+    let mut proxy = place.farhelm(&["proxy", "--relay", url, "--machine", "other"]);
+    proxy.args(["--token", token.as_str().unwrap(), "--data", other.to_str().unwrap()]);
+    let _proxy = Lines::of(proxy);
+    let begun = Instant::now();
+    let session = loop {
+        assert!(begun.elapsed() < PATIENCE, "the other machine never comes");
+        let listed = place.json(&["sessions", "--json"]);
+        let found =
+            listed["sessions"].as_array().unwrap().iter().find(|it| it["machine_label"] == "other");
+        if let Some(found) = found {
+            break found["session_id"].as_str().unwrap().to_owned();
+        }
+    };
+    place.told(&["send", &session, "slow: 60"]);
+    let told = hook.next().json();
+    assert_eq!(told["kind"], "run_ended", "it was told before: {told}");
+}
+
+/// It is noted after the target's answer; the file of the ledger shows when.
+fn wait_until_noted(place: &Place, prompt: &str) {
+    let begun = Instant::now();
+    let is_noted = || {
+        let files = std::fs::read_dir(place.data()).unwrap().map_while(Result::ok);
+        let mut bytes = files.filter_map(|file| std::fs::read(file.path()).ok());
+        let (key, prompt) = (b"notify.told".as_slice(), prompt.as_bytes());
+        bytes.any(|bytes| {
+            let at = bytes.windows(key.len()).position(|it| it == key);
+            at.is_some_and(|at| {
+                let after = &bytes[at..bytes.len().min(at + 400)];
+                after.windows(prompt.len()).any(|it| it == prompt)
+            })
+        })
+    };
+    while !is_noted() {
+        assert!(begun.elapsed() < PATIENCE, "it is never noted");
+        std::thread::yield_now();
+    }
 }
 
 #[test]

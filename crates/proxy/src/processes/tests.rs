@@ -199,7 +199,8 @@ async fn a_tree_that_takes_too_much_memory_is_ended_whole_and_told_why() {
             | Input::Filed { .. }
             | Input::Terminal(..)
             | Input::Kept { .. }
-            | Input::Panel(_) => {}
+            | Input::Panel(_)
+            | Input::Held(_) => {}
         }
     };
     let Ended::Guarded(failure) = ended else { panic!("{ended:?}") };

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agents::Summary;
 use domain::content::Failure;
 use domain::{AgentType, RequestId};
 use tokio::runtime::Handle;
@@ -12,6 +13,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinSet;
 use wire::native::shapes::ResumableList;
 
+use super::teller::{Teller, teller};
 use crate::catalog::Catalog;
 use crate::discovery::Discovery;
 use crate::engine::Preparation;
@@ -35,6 +37,7 @@ pub(super) const WORKTREES_FOLDER: &str = "worktrees";
 pub(super) struct Asides {
     found: mpsc::Sender<Input>,
     preparer: Arc<Preparer>,
+    teller: Teller,
     look_again: Arc<Notify>,
     tasks: JoinSet<()>,
     handle: Handle,
@@ -58,7 +61,10 @@ impl Asides {
         let mut tasks = JoinSet::new();
         let discovery = Discovery::new(Arc::clone(catalog));
         tasks.spawn_on(discover(discovery, found.clone(), Arc::clone(&look_again)), &handle);
-        Self { found, preparer, look_again, tasks, handle }
+        let known = Arc::clone(catalog);
+        let (teller, telling) = teller(move |agent| ask(Arc::clone(&known), agent));
+        tasks.spawn_on(telling, &handle);
+        Self { found, preparer, teller, look_again, tasks, handle }
     }
 
     /// Removes the working trees of sessions that are not there any more.
@@ -108,8 +114,9 @@ impl Asides {
             return Some(Input::Listed(request, Err(busy())));
         }
         let (found, catalog) = (self.found.clone(), Arc::clone(&self.preparer.catalog));
+        let teller = self.teller.clone();
         let look = async move {
-            let told = told(&catalog, list.agent_type.as_ref()).await;
+            let told = told(&catalog, &teller, list.agent_type.as_ref()).await;
             let look = move || conversations::list(&list, told, &|name| std::env::var(name).ok());
             let listed = tokio::task::spawn_blocking(look).await;
             let listed = listed.map_err(|error| Failure::new("internal", error.to_string()));
@@ -127,9 +134,11 @@ impl Asides {
 
 /// What agents tell that keep no files we know. That takes seconds: of all agents only of those
 /// that are known to tell, else of the one that is asked for.
-async fn told(catalog: &Catalog, asked: Option<&AgentType>) -> Vec<conversations::Told> {
-    let folder = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
-    let folder = PathBuf::from(folder.unwrap_or_else(|| "/".into()));
+async fn told(
+    catalog: &Catalog,
+    teller: &Teller,
+    asked: Option<&AgentType>,
+) -> Vec<conversations::Told> {
     let mut told = vec![];
     for (agent, entry) in catalog.entries() {
         let is_asked = match asked {
@@ -137,11 +146,20 @@ async fn told(catalog: &Catalog, asked: Option<&AgentType>) -> Vec<conversations
             None => TELLING.contains(&agent.as_str()),
         };
         if is_asked && entry.program().is_some() {
-            let summaries = processes::told_conversations(&entry.launcher, &folder).await;
+            let summaries = teller.told(agent).await;
             told.extend(summaries.into_iter().map(|summary| (agent.clone(), summary)));
         }
     }
     told
+}
+
+async fn ask(catalog: Arc<Catalog>, agent: AgentType) -> Vec<Summary> {
+    let folder = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
+    let folder = PathBuf::from(folder.unwrap_or_else(|| "/".into()));
+    match catalog.entries().get(&agent) {
+        Some(entry) => processes::told_conversations(&entry.launcher, &folder).await,
+        None => vec![],
+    }
 }
 
 fn busy() -> Failure {

@@ -175,6 +175,7 @@ mod tests {
             name: "a b.png".to_owned(),
             media_type: "image/png".to_owned(),
             base64: base64.to_owned(),
+            place: None,
         }
     }
 

@@ -228,6 +228,7 @@ fn code(refusal: &Refusal) -> (StatusCode, &'static str) {
         Refusal::TooManyPrompts { .. }
         | Refusal::QueueFull { .. }
         | Refusal::TooManyRequests { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
+        Refusal::AgentAtWork => (StatusCode::CONFLICT, "agent_at_work"),
         Refusal::NotQueued(_) => (StatusCode::CONFLICT, "message_not_queued"),
         Refusal::SendRepeated(_) | Refusal::RequestRepeated(_) | Refusal::LaunchRepeated(_) => {
             (StatusCode::CONFLICT, "repeated")

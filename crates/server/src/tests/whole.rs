@@ -212,6 +212,7 @@ async fn a_send_over_http_reaches_the_proxy_and_every_client_hears_of_it() {
     assert_eq!(whole.ask("GET", "/readyz", &whole.operator).send().await.status, 200);
 }
 
+// spec: native/session_closed.6
 #[tokio::test]
 async fn a_session_is_renamed_and_when_its_machine_is_away_erased() {
     let whole = Whole::new(Limits::default()).await;
@@ -234,6 +235,12 @@ async fn a_session_is_renamed_and_when_its_machine_is_away_erased() {
     drop(proxy);
     client.hear("session_down").await;
     assert_eq!(whole.ask("DELETE", path, &whole.owner).send().await.status, 200);
+    // Whoever shows it is told, though no machine is there to close it.
+    let told = client.hear("session_closed").await;
+    assert_eq!(
+        (&told["session_id"], &told["reason"]),
+        (&"sess_1".into(), &"user_requested".into())
+    );
     let gone = whole.ask("GET", "/v1/sessions/sess_1/history", &whole.owner).send().await;
     assert_eq!(gone.error(), (404, "session_unknown".to_owned()));
 }

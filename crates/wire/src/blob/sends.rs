@@ -19,10 +19,12 @@ use super::switch::Purpose;
 use super::{Asked, Connection, DENIED, commands, names, not_found, words};
 use crate::echo::echo_digest;
 use crate::port::Denied;
-use crate::visitor::Act;
+use crate::visitor::{Act, Followed};
 
 /// Interrupts of one connection whose outcome is waited for; of more, a failure is not told.
 const INTERRUPTS_MAX: usize = 64;
+/// Sends of one connection whose sessions it remembers, so that it can cancel them from anywhere.
+const SAID_MAX: usize = 256;
 /// An interrupt that finds nothing to stop is no failure.
 const NOT_ACTIVE: &str = "agent_not_active";
 
@@ -93,6 +95,10 @@ impl Connection {
             created_at: now,
         };
         self.sends.insert(id.clone(), request);
+        if self.said.len() >= SAID_MAX {
+            self.said.pop_front();
+        }
+        self.said.push_back((id.clone(), session.clone()));
         let ticket = self.ticket(Asked::Send(id));
         vec![Act::Wish { session, wish: Box::new(Wish::Send { send, earlier: None }), ticket }]
     }
@@ -135,6 +141,12 @@ impl Connection {
     fn cancel_run(&mut self, request: String, run: String) -> Vec<Act> {
         if !self.may_steer() {
             return refuse(&request, DENIED);
+        }
+        let here = self.view.as_ref().map(|view| &view.session);
+        let said = self.said.iter().find(|(id, _)| id.as_str() == run);
+        let elsewhere = said.map(|(_, session)| session).filter(|said| Some(*said) != here);
+        if let Some(session) = elsewhere.cloned() {
+            return self.look_for_run(request, run, session);
         }
         let Some(view) = &self.view else { return refuse(&request, &no_run(&run)) };
         if view.is_waiting(&run) {
@@ -182,11 +194,69 @@ impl Connection {
         self.cancels.remove(id).map(|request| requested(&request))
     }
 
-    /// Stops the run. What else waits goes on afterwards: only this run was cancelled.
+    /// A send of this connection, in a session that it has left.
+    fn look_for_run(&mut self, request: String, run: String, session: SessionId) -> Vec<Act> {
+        let asked = Asked::Elsewhere(request, run, session.clone());
+        vec![Act::Glance { session, ticket: self.ticket(asked) }]
+    }
+
+    pub(super) fn on_elsewhere(
+        &mut self,
+        request: String,
+        run: String,
+        session: SessionId,
+        glanced: Option<Box<Followed>>,
+    ) -> Vec<Act> {
+        let Some(Followed { glance, .. }) = glanced.map(|glanced| *glanced) else {
+            return refuse(&request, &no_run(&run));
+        };
+        if glance.waiting.iter().any(|send| send.id.as_str() == run) {
+            let wish = Box::new(Wish::DiscardQueued { id: MessageId::from(run.as_str()) });
+            let asked = Asked::DiscardElsewhere(request, run, session.clone());
+            return vec![Act::Wish { session, wish, ticket: self.ticket(asked) }];
+        }
+        let cause = glance.run.and_then(|(_, cause)| cause);
+        if cause.is_some_and(|cause| cause.as_str() == run) {
+            let resumes = !glance.waiting.is_empty() && !glance.is_held;
+            return self.interrupt_in(session, resumes, Some(request), run);
+        }
+        if glance.handed.iter().any(|send| send.as_str() == run) {
+            let words = format!("Request {run} is on its way to the agent; try again");
+            return refuse(&request, &words);
+        }
+        refuse(&request, &no_run(&run))
+    }
+
+    pub(super) fn on_discarded_elsewhere(
+        &mut self,
+        request: String,
+        run: String,
+        session: SessionId,
+        done: Result<Vec<Recorded>, Denied>,
+    ) -> Vec<Act> {
+        match done {
+            Ok(_) => vec![Act::Send(requested(&request))],
+            // It left the line just now, and never comes back into it.
+            Err(Denied::Refused(Refusal::NotQueued(_))) => self.look_for_run(request, run, session),
+            Err(denied) => refuse(&request, &words(&denied, Some(&session))),
+        }
+    }
+
+    /// Stops the run of the session that the connection is in.
     pub(super) fn interrupt(&mut self, request: Option<String>, run: String) -> Vec<Act> {
         let Some(view) = &self.view else { return vec![] };
-        let (session, has_line) = (view.session.clone(), !view.waiting.is_empty());
-        let resumes = has_line && !view.is_held;
+        let resumes = !view.waiting.is_empty() && !view.is_held;
+        self.interrupt_in(view.session.clone(), resumes, request, run)
+    }
+
+    /// Stops a run. What else waits goes on afterwards: only this run was cancelled.
+    fn interrupt_in(
+        &mut self,
+        session: SessionId,
+        resumes: bool,
+        request: Option<String>,
+        run: String,
+    ) -> Vec<Act> {
         self.count += 1;
         let name = RequestId::from(format!("{}:{}", self.own_name, self.count));
         if self.interrupts.len() < INTERRUPTS_MAX {

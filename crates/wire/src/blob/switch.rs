@@ -17,7 +17,7 @@ use super::events::{queued, status_event};
 use super::frames::{Request, event, granted, refused};
 use super::history::{LookBack, Looked, Row};
 use super::tokens::Tokens;
-use super::view::View;
+use super::view::{Backwards, View};
 use super::{Asked, Connection, prompts, words};
 use crate::port::{Denied, PageOf};
 use crate::time::Time;
@@ -58,6 +58,10 @@ pub(super) struct Switch {
     look_back: Option<LookBack>,
     late: Vec<Bytes>,
     changed: Option<Bytes>,
+    /// The run that goes on, and whether a question of it waits.
+    run: Option<(String, bool)>,
+    tools: Backwards,
+    status: Option<Bytes>,
 }
 
 /// Something that waits for a switch to end.
@@ -93,6 +97,9 @@ impl Connection {
             look_back: None,
             late: vec![],
             changed: None,
+            run: None,
+            tools: Backwards::default(),
+            status: None,
         }));
         // The first event tells whether the session is there, and since when.
         let ticket = self.ticket(Asked::SwitchFirst);
@@ -166,6 +173,7 @@ impl Connection {
         let waiting: Vec<_> = glance.waiting.iter().map(|send| send.id.clone()).collect();
         let view = View::of(session.clone(), glance);
         switch.late = standing(&mut self.tokens, &view, &waiting, &drafts, now);
+        switch.run = view.run_name().map(|run| (run.to_owned(), !view.prompts.is_empty()));
         self.view = Some(view);
         self.read_recent(LookBack::new(session, head, None, limit))
     }
@@ -175,7 +183,13 @@ impl Connection {
         let Some(mut look_back) = switch.look_back.take() else { return vec![] };
         let looked = match page {
             Ok(page) if switch.is_stay => look_back.take(page, |_| {}),
-            Ok(page) => look_back.take(page, |past| view.recall(past)),
+            Ok(page) => {
+                let tools = &mut switch.tools;
+                look_back.take(page, |past| {
+                    view.recall(past);
+                    tools.see(past);
+                })
+            }
             // What was said is not to be had; what happens is.
             Err(_) => Looked::Over,
         };
@@ -200,6 +214,11 @@ impl Connection {
         if !switch.is_stay {
             switch.changed = Some(session_changed(view, times, rows));
         }
+        if let Some((run, is_asking)) = &switch.run {
+            let is_at_a_tool = *is_asking || switch.tools.is_at_work();
+            let word = if is_at_a_tool { "executing_tool" } else { "thinking" };
+            switch.status = Some(status_event(Some(run), word, None));
+        }
         match &switch.purpose {
             Purpose::Method(request) => {
                 let payload = json!({
@@ -221,7 +240,8 @@ impl Connection {
         let Some(switch) = self.switch.take() else {
             return response.into_iter().map(Act::Send).collect();
         };
-        let told = response.into_iter().chain(switch.changed).chain(switch.late);
+        let told = response.into_iter().chain(switch.changed).chain(switch.status);
+        let told = told.chain(switch.late);
         let mut acts: Vec<Act> = told.map(Act::Send).collect();
         acts.extend(self.go_on(now));
         acts
@@ -257,7 +277,7 @@ impl Connection {
     }
 }
 
-/// How things stand: the run that goes on, what waits, what is asked, words in the making.
+/// How things stand: what waits, what is asked, words in the making.
 fn standing(
     tokens: &mut Tokens,
     view: &View,
@@ -265,13 +285,8 @@ fn standing(
     drafts: &[Delta],
     now: Timestamp,
 ) -> Vec<Bytes> {
-    let mut told = vec![];
-    if let Some(run) = view.run_name() {
-        let word = if view.prompts.is_empty() { "thinking" } else { "executing_tool" };
-        told.push(status_event(Some(run), word, None));
-    }
     let places = waiting.iter().enumerate();
-    told.extend(places.map(|(place, send)| queued(send, place + 1, None)));
+    let mut told: Vec<_> = places.map(|(place, send)| queued(send, place + 1, None)).collect();
     told.extend(view.prompts.iter().map(|prompt| prompts::asked(prompt, None, now, None)));
     for delta in drafts {
         told.extend(tokens.on_delta(view, delta, &Encoded::default()).into_iter().flatten());

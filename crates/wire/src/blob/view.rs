@@ -3,7 +3,7 @@
 //! **Invariant**: at the same event, every connection's view says the same of the line, the run
 //! and the machine, whenever it joined.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::content::Author;
 use domain::session::delivery::{Mode, Send};
@@ -16,6 +16,8 @@ use domain::{MessageId, ModelId, RunId, SessionId, ToolCallId};
 
 /// Tool calls whose names are remembered; the end of an older one is told without a name.
 const TOOLS_MAX: usize = 64;
+/// Calls that came to their end which a look back remembers; of more, it looks no further.
+const CALLS_OVER_MAX: usize = 1_024;
 /// Sends of one run that are remembered; of more, the later ones get no end of their own.
 const RUN_SENDS_MAX: usize = 256;
 /// A session that nobody named.
@@ -63,6 +65,51 @@ pub(super) struct Run {
     pub(super) last_message: Option<MessageId>,
     /// Whether a person wants it to stop.
     pub(super) is_stopping: bool,
+}
+
+/// What the past says of tool calls, read from its end.
+#[derive(Debug, Default)]
+pub(super) struct Backwards {
+    over: BTreeSet<ToolCallId>,
+    is_at_work: bool,
+    /// Whether everything of the run that goes on was read.
+    is_before: bool,
+}
+
+impl Backwards {
+    /// Whether a call that was met has no end.
+    pub(super) fn is_at_work(&self) -> bool {
+        self.is_at_work
+    }
+
+    /// The next events back, in their order.
+    pub(super) fn see(&mut self, past: &[Recorded]) {
+        for recorded in past.iter().rev() {
+            if self.is_before {
+                return;
+            }
+            match &recorded.event {
+                Event::Run(_) => self.is_before = true,
+                Event::Transcript(transcript::Event::ToolUpdate(update)) => {
+                    if update.status.is_over() {
+                        self.over.insert(update.id.clone());
+                    }
+                    self.is_before |= self.over.len() > CALLS_OVER_MAX;
+                }
+                Event::Transcript(transcript::Event::ToolCall(call)) => {
+                    let is_over = call.status.is_over() || self.over.contains(&call.id);
+                    self.is_at_work |= !is_over;
+                }
+                Event::Transcript(_)
+                | Event::Delivery(_)
+                | Event::Queue(_)
+                | Event::Prompt(_)
+                | Event::Control(_)
+                | Event::Config(_)
+                | Event::Status(_) => {}
+            }
+        }
+    }
 }
 
 impl Run {

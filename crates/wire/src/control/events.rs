@@ -69,7 +69,7 @@ fn said(frames: &mut Frames<'_>, view: &View, event: &transcript::Event) {
         transcript::Event::Message(message) => messages::message(frames, view, message, false),
         transcript::Event::ToolCall(call) => messages::tool_call(frames, view, call),
         transcript::Event::ToolUpdate(update) => {
-            if let Some(frame) = messages::tool_end(update, None) {
+            if let Some(frame) = messages::tool_end(view, update, None) {
                 frames.push(frame);
             }
         }

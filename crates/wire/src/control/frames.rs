@@ -7,8 +7,8 @@
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 /// Bytes of an id that a client chooses.
 pub(super) const ID_BYTES_MAX: usize = 256;
@@ -19,11 +19,11 @@ pub(super) enum Frame {
     /// Words for the agent.
     User(User),
     /// Something is asked. Only an interrupt may come without an id.
-    Request { id: Option<String>, request: Request },
+    Request { id: Option<Value>, request: Request },
     /// Something that was asked is answered.
     Response(Response),
     /// The client no longer waits for the answer to a request of its own.
-    Cancel(String),
+    Cancel(Value),
     /// Nothing, to keep the line open.
     KeepAlive,
     /// A type that this dialect does not take from clients.
@@ -36,7 +36,7 @@ pub(super) enum Broken {
     /// It is not JSON.
     NotJson,
     /// A request that cannot be read: its id, and what is wrong.
-    Request(String, String),
+    Request(Value, String),
     /// Words for the agent that cannot be read: their id, and what is wrong.
     User(Option<String>, String),
     /// Anything else that cannot be read, and nobody waits for an answer to it.
@@ -187,7 +187,7 @@ pub(super) fn read(text: &str) -> Result<Frame, Broken> {
         Some(Value::String(word)) => Some(word),
         _ => None,
     };
-    let (id, uuid) = (word(head.request_id), word(head.uuid));
+    let (id, uuid) = (head.request_id, word(head.uuid));
     match word(head.kind).as_deref() {
         Some("user") => read_user(text, uuid),
         Some("control_request") => read_request(text, id),
@@ -212,13 +212,19 @@ fn read_user(text: &str, uuid: Option<String>) -> Result<Frame, Broken> {
     })
 }
 
-fn read_request(text: &str, id: Option<String>) -> Result<Frame, Broken> {
-    let id = match id {
-        Some(id) if id.is_empty() || id.len() > ID_BYTES_MAX => {
-            return Err(Broken::Request(id, format!("A request_id has 1 to {ID_BYTES_MAX} bytes")));
+/// An id is said back as it came, so that whoever waits for the answer finds it.
+fn read_request(text: &str, id: Option<Value>) -> Result<Frame, Broken> {
+    match &id {
+        Some(Value::String(word)) if word.is_empty() || word.len() > ID_BYTES_MAX => {
+            let words = format!("A request_id has 1 to {ID_BYTES_MAX} bytes");
+            return Err(Broken::Request(json!(word), words));
         }
-        id => id,
-    };
+        Some(other @ (Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_))) => {
+            let words = "A request_id is text or a number".to_owned();
+            return Err(Broken::Request(other.clone(), words));
+        }
+        Some(Value::String(_) | Value::Number(_)) | None => {}
+    }
     match (serde_json::from_str::<Asked>(text), id) {
         (Ok(asked), id) => Ok(Frame::Request { id, request: asked.request }),
         (Err(_), Some(id)) => Err(Broken::Request(id, "The request cannot be read".to_owned())),
@@ -244,6 +250,10 @@ mod tests {
         assert!(matches!(broken, Broken::Request(id, _) if id == "r"));
         let broken = read(r#"{"type":"user","uuid":"u","message":{"content":7}}"#).unwrap_err();
         assert!(matches!(broken, Broken::User(Some(id), _) if id == "u"));
+        let numbered = read(r#"{"type":"control_request","request_id":7,"request":{}}"#).unwrap();
+        assert!(matches!(numbered, Frame::Request { id: Some(id), .. } if id == 7));
+        let broken = read(r#"{"type":"control_request","request_id":[7],"request":{}}"#);
+        assert!(matches!(broken, Err(Broken::Request(id, _)) if id == json!([7])));
         let long = "x".repeat(ID_BYTES_MAX + 1);
         let broken =
             format!(r#"{{"type":"control_request","request_id":"{long}","request":{{}}}}"#);

@@ -104,16 +104,28 @@ pub(super) fn tool_call(frames: &mut Frames<'_>, view: &View, call: &ToolCall) {
     let message = format!("msg_{}", call.id);
     frames.push(assistant(view, &message, &block, call.parent.as_ref()));
     if let Some(is_error) = is_over(call.status) {
-        frames.push(tool_result(&call.id, call.status, detail, is_error, call.parent.as_ref()));
+        let silent = silence(call.status);
+        frames.push(tool_result(&call.id, detail, silent, is_error, call.parent.as_ref()));
     }
 }
 
 /// The end of a tool call; `None` while it goes on.
-pub(super) fn tool_end(update: &ToolUpdate, parent: Option<&ToolCallId>) -> Option<Value> {
+pub(super) fn tool_end(
+    view: &View,
+    update: &ToolUpdate,
+    parent: Option<&ToolCallId>,
+) -> Option<Value> {
     let unread = ToolDetail::default();
     let detail = update.detail.open().unwrap_or(&unread);
     let is_error = is_over(update.status)?;
-    Some(tool_result(&update.id, update.status, detail, is_error, parent))
+    let refusal = view.refusal(update).filter(|_| is_error);
+    let silent = refusal.unwrap_or_else(|| silence(update.status));
+    Some(tool_result(&update.id, detail, silent, is_error, parent))
+}
+
+/// What is told of a call that gave nothing.
+fn silence(status: ToolStatus) -> &'static str {
+    if status == ToolStatus::Cancelled { "The call was cancelled or denied" } else { "" }
 }
 
 /// Something to know.
@@ -188,13 +200,11 @@ fn is_over(status: ToolStatus) -> Option<bool> {
 
 fn tool_result(
     id: &ToolCallId,
-    status: ToolStatus,
     detail: &ToolDetail,
+    silent: &str,
     is_error: bool,
     parent: Option<&ToolCallId>,
 ) -> Value {
-    let silent =
-        if status == ToolStatus::Cancelled { "The call was cancelled or denied" } else { "" };
     let output = detail.output.as_deref().unwrap_or(silent);
     json!({
         "type": "user",

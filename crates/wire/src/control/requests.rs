@@ -29,7 +29,7 @@ const NOT_ACTIVE: &str = "agent_not_active";
 #[derive(Debug)]
 pub(super) struct Waiting {
     /// The client's id for it; a bare interrupt has none, a withdrawn request no longer.
-    id: Option<String>,
+    id: Option<Value>,
     kind: Kind,
 }
 
@@ -43,7 +43,7 @@ enum Kind {
 }
 
 impl Connection {
-    pub(super) fn on_request(&mut self, id: Option<String>, request: &Request) -> Vec<Act> {
+    pub(super) fn on_request(&mut self, id: Option<Value>, request: &Request) -> Vec<Act> {
         let Some(named) = id else {
             // The one request that may come without an id, and that nobody waits for.
             if request.subtype == "interrupt" {
@@ -79,9 +79,9 @@ impl Connection {
     }
 
     /// The client no longer waits for this answer.
-    pub(super) fn forget(&mut self, id: &str) {
+    pub(super) fn forget(&mut self, id: &Value) {
         for waiting in self.requests.values_mut() {
-            waiting.id.take_if(|waiting| waiting == id);
+            waiting.id.take_if(|waiting| *waiting == *id);
         }
     }
 
@@ -145,7 +145,7 @@ impl Connection {
         })
     }
 
-    fn initialize(&self, id: &str, request: &Request) -> Act {
+    fn initialize(&self, id: &Value, request: &Request) -> Act {
         let mut answer = json!({
             "commands": [], "agents": [], "output_style": "default",
             "available_output_styles": ["default"], "models": self.models(), "account": {},
@@ -158,7 +158,7 @@ impl Connection {
         Act::Send(succeeded(id, &answer, Some(open)))
     }
 
-    fn interrupt(&mut self, id: Option<String>, with_queue: bool) -> Vec<Act> {
+    fn interrupt(&mut self, id: Option<Value>, with_queue: bool) -> Vec<Act> {
         let mut acts = vec![];
         let request = self.name();
         if with_queue {
@@ -177,7 +177,7 @@ impl Connection {
         acts
     }
 
-    fn set_model(&mut self, id: String, model: &Value) -> Vec<Act> {
+    fn set_model(&mut self, id: Value, model: &Value) -> Vec<Act> {
         let known = self.view.config.as_ref().and_then(|it| it.available_models.clone());
         let has = |word: &str| known.iter().flatten().any(|model| model.as_str() == word);
         let model = match model {
@@ -194,7 +194,7 @@ impl Connection {
         self.control(id, Control::SetModel(model))
     }
 
-    fn set_mode(&mut self, id: String, mode: Option<&str>) -> Vec<Act> {
+    fn set_mode(&mut self, id: Value, mode: Option<&str>) -> Vec<Act> {
         let Some(mode) = mode.and_then(name) else {
             return vec![error(&id, "set_permission_mode needs a mode")];
         };
@@ -207,7 +207,7 @@ impl Connection {
         vec![error(&id, &words)]
     }
 
-    fn context_usage(&self, id: &str) -> Act {
+    fn context_usage(&self, id: &Value) -> Act {
         let Some(context) = self.view.context else {
             return error(id, "This agent has not told how full its context is");
         };
@@ -235,13 +235,13 @@ impl Connection {
         json!(models.into_iter().flatten().map(row).collect::<Vec<_>>())
     }
 
-    fn control(&mut self, id: String, control: Control) -> Vec<Act> {
+    fn control(&mut self, id: Value, control: Control) -> Vec<Act> {
         let request = self.name();
         let wish = Wish::Control { request: request.clone(), control };
         self.wish_as(request, Some(id), Kind::Setting, wish)
     }
 
-    fn wish(&mut self, id: Option<String>, kind: Kind, wish: Wish) -> Vec<Act> {
+    fn wish(&mut self, id: Option<Value>, kind: Kind, wish: Wish) -> Vec<Act> {
         let request = self.name();
         self.wish_as(request, id, kind, wish)
     }
@@ -249,7 +249,7 @@ impl Connection {
     fn wish_as(
         &mut self,
         request: RequestId,
-        id: Option<String>,
+        id: Option<Value>,
         kind: Kind,
         wish: Wish,
     ) -> Vec<Act> {
@@ -281,15 +281,15 @@ pub(super) fn words(denied: &Denied) -> String {
 }
 
 /// An answer that says what is wrong.
-pub(super) fn error(id: &str, words: &str) -> Act {
+pub(super) fn error(id: &Value, words: &str) -> Act {
     Act::Send(failed(id, words))
 }
 
-fn success(id: &str, answer: &Value) -> Act {
+fn success(id: &Value, answer: &Value) -> Act {
     Act::Send(succeeded(id, answer, None))
 }
 
-fn succeeded(id: &str, answer: &Value, open: Option<Vec<Value>>) -> Bytes {
+fn succeeded(id: &Value, answer: &Value, open: Option<Vec<Value>>) -> Bytes {
     let mut response = json!({ "subtype": "success", "request_id": id, "response": answer });
     if let Some(open) = open {
         response["pending_permission_requests"] = json!(open);
@@ -297,7 +297,7 @@ fn succeeded(id: &str, answer: &Value, open: Option<Vec<Value>>) -> Bytes {
     encode(&json!({ "type": "control_response", "response": response }))
 }
 
-fn failed(id: &str, words: &str) -> Bytes {
+fn failed(id: &Value, words: &str) -> Bytes {
     let response = json!({ "subtype": "error", "request_id": id, "error": words });
     encode(&json!({ "type": "control_response", "response": response }))
 }

@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use domain::content::ToolUpdate;
 use domain::session::config::AgentConfig;
 use domain::session::delivery;
-use domain::session::prompts::{self, Prompt, Settled};
+use domain::session::prompts::{self, AnswerDetail, Prompt, Settled};
 use domain::session::status;
 use domain::session::transcript::{self, ContextUse};
 use domain::session::{Event, Glance, Recorded, queue, runs};
-use domain::{MessageId, PromptId, SessionId, Timestamp, ToolCallId};
+use domain::{Content, MessageId, PromptId, SessionId, Timestamp, ToolCallId};
 use serde_json::{Value, json};
 
 use super::prompts::{is_refusal, original_input};
@@ -35,6 +36,8 @@ pub(super) struct View {
     pub(super) run: Option<Run>,
     pub(super) context: Option<ContextUse>,
     pub(super) tools: BTreeMap<ToolCallId, Tool>,
+    /// What a person said when they denied a call.
+    pub(super) refusals: BTreeMap<ToolCallId, String>,
 }
 
 /// The run that goes on, as far as it was seen.
@@ -68,6 +71,7 @@ impl View {
             run: None,
             context: None,
             tools: BTreeMap::new(),
+            refusals: BTreeMap::new(),
         }
     }
 
@@ -78,7 +82,8 @@ impl View {
         view.config = glance.card.config;
         view.prompts = glance.card.prompts.into_iter().map(|it| (it.id.clone(), it)).collect();
         view.waiting = glance.waiting.into_iter().map(|send| send.id).collect();
-        view.run = glance.run.map(|_| Run::default());
+        let began_at = glance.run_began_at;
+        view.run = glance.run.map(|_| Run { began_at, ..Run::default() });
         view.context = glance.context;
         view
     }
@@ -102,6 +107,12 @@ impl View {
         }
     }
 
+    /// What a person said about a call that they denied, where the call itself gave nothing.
+    pub(super) fn refusal(&self, update: &ToolUpdate) -> Option<&str> {
+        let is_silent = update.detail.open().is_none_or(|detail| detail.output.is_none());
+        self.refusals.get(&update.id).filter(|_| is_silent).map(String::as_str)
+    }
+
     /// Takes in an event, after its frames were made.
     pub(super) fn apply(&mut self, recorded: &Recorded) {
         match &recorded.event {
@@ -117,6 +128,7 @@ impl View {
             Event::Run(runs::Event::Ended { .. }) => {
                 self.run = None;
                 self.tools.clear();
+                self.refusals.clear();
             }
             Event::Config(config) => self.config = Some(config.clone()),
             Event::Status(status::Event::Up { meta, .. }) => self.named(meta),
@@ -154,9 +166,12 @@ impl View {
             prompts::Event::Reopened { prompt, .. } => {
                 self.prompts.insert(prompt.id.clone(), (**prompt).clone());
             }
-            prompts::Event::Settled { prompt, choice, settled, .. } => {
+            prompts::Event::Settled { prompt, choice, settled, detail, .. } => {
                 let Some(prompt) = self.prompts.remove(prompt) else { return };
                 let refused = choice.as_ref().is_some_and(|choice| is_refusal(&prompt, choice));
+                if refused {
+                    self.note_refusal(&prompt, detail.as_ref());
+                }
                 if let (Some(run), true, true) =
                     (&mut self.run, refused, *settled != Settled::Withdrawn)
                     && run.denials.len() < DENIALS_MAX
@@ -165,6 +180,20 @@ impl View {
                 }
             }
             prompts::Event::Confirmed(_) => {}
+        }
+    }
+}
+
+impl View {
+    fn note_refusal(&mut self, prompt: &Prompt, answer: Option<&Content<AnswerDetail>>) {
+        let call =
+            prompt.detail.as_ref().and_then(Content::open).and_then(|it| it.tool_call.as_ref());
+        let words = answer.and_then(Content::open).and_then(|it| it.message.as_ref());
+        if let (Some(call), Some(words)) = (call, words)
+            && !words.trim().is_empty()
+            && self.refusals.len() < DENIALS_MAX
+        {
+            self.refusals.insert(call.clone(), words.clone());
         }
     }
 }

@@ -238,6 +238,7 @@ impl ProxyConnection {
             | Refusal::PromptNotOpen(_)
             | Refusal::NoSuchChoice { .. }
             | Refusal::QueueFull { .. }
+            | Refusal::AgentAtWork
             | Refusal::NotQueued(_)
             | Refusal::SendRepeated(_)
             | Refusal::RequestRepeated(_)

@@ -17,6 +17,7 @@ pub(crate) fn code(refusal: &Refusal) -> Option<&'static str> {
         Refusal::TooManyPrompts { .. }
         | Refusal::QueueFull { .. }
         | Refusal::TooManyRequests { .. } => "rate_limited",
+        Refusal::AgentAtWork => "agent_at_work",
         Refusal::NotQueued(_) => "message_not_queued",
         Refusal::RequestInUse(_) => "invalid_message",
         Refusal::NotSupported => "control_not_supported",

@@ -22,7 +22,7 @@ mod words;
 
 pub use crate::echo::echo_digest;
 pub use crate::time::Time;
-pub use catalog::{AgentEntry, Conversation, Conversations, ResumableList};
+pub use catalog::{AgentEntry, Conversation, Conversations, LimitsEntry, ResumableList};
 pub use config::AgentConfig;
 pub use delta::{MessageDelta, VoiceWord};
 pub use digest::message_digest;

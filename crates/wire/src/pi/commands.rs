@@ -18,6 +18,7 @@ use super::frames::{Body, Caller};
 use super::history::What;
 use super::messages::model_of;
 use super::responses::{self, failed, success, words};
+use super::sends::WhileAtWork;
 use super::{Asked, Connection, Stage};
 use crate::port::Denied;
 use crate::visitor::Act;
@@ -102,8 +103,8 @@ impl Connection {
         let Some(flight) = self.flights.begin(self.count, caller, now) else { return vec![] };
         match command.as_str() {
             "prompt" => self.prompt(flight, body, now),
-            "steer" => self.send(flight, body, Some(Mode::Steer), now),
-            "follow_up" => self.send(flight, body, Some(Mode::FollowUp), now),
+            "steer" => self.send(flight, body, (Some(Mode::Steer), WhileAtWork::Waits), now),
+            "follow_up" => self.send(flight, body, (Some(Mode::FollowUp), WhileAtWork::Waits), now),
             "abort" => self.abort(flight),
             "clear_queue" => self.clear_queue(flight),
             "get_messages" => self.read_history(flight, What::Messages),
@@ -218,14 +219,18 @@ impl Connection {
     }
 
     fn set_model(&mut self, flight: u64, body: &Body) -> Vec<Act> {
-        let provider = body.provider.as_deref().unwrap_or_default();
+        let provider = body.provider.as_deref();
         let id = body.model_id.as_deref().unwrap_or_default();
-        let full = format!("{provider}/{id}");
         let known = self.view.config.as_ref().and_then(|it| it.available_models.as_ref());
-        let has = |word: &str| known.is_some_and(|all| all.iter().any(|it| it.as_str() == word));
-        let found = [full.as_str(), id].into_iter().find(|word| has(word)).map(ModelId::from);
-        let Some(found) = found else {
-            let words = format!("Model not found: {full}");
+        let is_meant = |model: &&ModelId| {
+            let (its_provider, name) = model_of(model.as_str());
+            match provider {
+                Some(provider) => provider == its_provider && id == name,
+                None => id == name || id == model.as_str(),
+            }
+        };
+        let Some(found) = known.into_iter().flatten().find(is_meant).cloned() else {
+            let words = format!("Model not found: {}/{id}", provider.unwrap_or_default());
             return self.flights.fail(flight, &words).into_iter().collect();
         };
         let data = model(&found);

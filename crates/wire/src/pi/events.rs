@@ -3,7 +3,7 @@
 //! Not here: answers to a client's own commands (`responses`), which only it hears.
 
 use bytes::Bytes;
-use domain::content::{Author, Message, Part};
+use domain::content::{Author, Message, Part, Usage};
 use domain::session::{
     Event, Recorded, config, controls, delivery, prompts, runs, status, transcript,
 };
@@ -50,6 +50,11 @@ impl Connection {
     /// The frames of an event, for this connection.
     pub(super) fn show(&mut self, recorded: &Recorded, encoded: &Encoded) -> Vec<Bytes> {
         let mut frames = vec![];
+        if goes_on(&recorded.event)
+            && !matches!(recorded.event, Event::Run(runs::Event::Ended { .. }))
+        {
+            frames.extend(self.settle_last());
+        }
         let held = std::mem::take(&mut self.held);
         let begins = matches!(recorded.event, Event::Run(runs::Event::Started { .. }));
         if begins {
@@ -66,8 +71,9 @@ impl Connection {
                 let shared = encoded.frames(Slot::Pi, || self.shared(recorded));
                 frames.extend_from_slice(shared);
             }
-            Event::Run(runs::Event::Ended { outcome, .. }) => {
-                frames.extend(self.run_ended(recorded, outcome, encoded));
+            Event::Run(runs::Event::Ended { outcome, usage, .. }) => {
+                frames.extend(self.end_message(recorded, outcome));
+                frames.extend(self.end_run(usage.as_ref(), encoded));
             }
             Event::Control(controls::Event::Settled { request, failure, .. }) => {
                 frames.extend(self.settle(request, failure.as_ref()));
@@ -177,11 +183,36 @@ impl Connection {
             frames.extend(streaming.whole(view, message, |id| view.call(id)));
             frames
         };
+        if calls.is_empty() && self.view.is_stopping() {
+            // A person wants the run to stop: with this message it may have.
+            self.maybe_last = Some(end);
+            return frames;
+        }
         let reason = if calls.is_empty() { "stop" } else { "toolUse" };
         frames.push(stream::over(reason, &body));
         frames.push(end);
         self.keep_said(body);
         frames
+    }
+
+    /// The run goes on after a message that might have been its last.
+    pub(super) fn settle_last(&mut self) -> Vec<Bytes> {
+        let Some(end) = self.maybe_last.take() else { return vec![] };
+        let body = inside(&end, "message_end");
+        let frames = vec![stream::over("stop", &body), end];
+        self.keep_said(body);
+        frames
+    }
+
+    /// The run stopped with the message that was its last.
+    fn stop_last(&mut self, outcome: &runs::Outcome) -> Option<Vec<Bytes>> {
+        let end = self.maybe_last.take()?;
+        let mut message = serde_json::from_slice(&inside(&end, "message_end")).ok()?;
+        let reason = messages::end_with(&mut message, outcome);
+        let body = encode(&message);
+        let frames = vec![stream::over(reason, &body), framed("message_end", &body)];
+        self.keep_said(body);
+        Some(frames)
     }
 
     /// A message of the agent begins: with it, another turn.
@@ -203,36 +234,41 @@ impl Connection {
         }
     }
 
-    fn run_ended(
-        &mut self,
-        recorded: &Recorded,
-        outcome: &runs::Outcome,
-        encoded: &Encoded,
-    ) -> Vec<Bytes> {
-        let mut frames = vec![];
+    /// A run ends: with it, the message that was in the making or had just been told; a run that
+    /// was stopped or failed has one that says so.
+    fn end_message(&mut self, recorded: &Recorded, outcome: &runs::Outcome) -> Vec<Bytes> {
+        if let Some(frames) = self.stop_last(outcome) {
+            return frames;
+        }
         let cut = self.streaming.cut();
         let was_open = cut.is_some();
-        let (ends, content) = cut.unwrap_or_default();
-        frames.extend(ends);
+        let (mut frames, content) = cut.unwrap_or_default();
         let message = messages::ending(self.view.model(), outcome, &content, recorded.at);
         // A message that nobody finished has an end all the same.
         let message = message.or_else(|| {
             let id = domain::MessageId::from("");
             was_open.then(|| messages::begun(self.view.model(), &id, &content, recorded.at))
         });
-        if let Some(message) = message {
-            if !was_open {
-                frames.extend(self.begin_message());
-            }
-            let body = encode(&message);
-            if !was_open {
-                frames.push(framed("message_start", &body));
-            }
-            frames.push(stream::over(message["stopReason"].as_str().unwrap_or("stop"), &body));
-            frames.push(framed("message_end", &body));
-            self.keep_said(body);
+        let Some(message) = message else { return frames };
+        let body = encode(&message);
+        if !was_open {
+            frames.extend(self.begin_message());
+            frames.push(framed("message_start", &body));
         }
-        frames.extend(self.turn.end());
+        frames.push(stream::over(message["stopReason"].as_str().unwrap_or("stop"), &body));
+        frames.push(framed("message_end", &body));
+        self.keep_said(body);
+        frames
+    }
+
+    /// The ends of the turn and of the run. What the run took is known only now: its last message
+    /// is told with it.
+    fn end_run(&mut self, usage: Option<&Usage>, encoded: &Encoded) -> Vec<Bytes> {
+        let last = self.turn.message.as_mut();
+        if let (Some(run), Some(last), Some(usage)) = (&mut self.view.run, last, usage) {
+            run.account(last, usage);
+        }
+        let mut frames: Vec<_> = self.turn.end().into_iter().collect();
         let run = self.view.run.as_ref();
         let encode_end = || {
             let mut pieces: Vec<&[u8]> = vec![b"{\"type\":\"agent_end\",\"messages\":["];
@@ -302,6 +338,27 @@ impl Connection {
 /// A frame that says only that something happened.
 pub(super) fn plain(kind: &str) -> Bytes {
     encode(&json!({ "type": kind }))
+}
+
+/// Whether after this event a message was not the last of its run, unless the run ends with it.
+pub(super) fn goes_on(event: &Event) -> bool {
+    match event {
+        Event::Run(_)
+        | Event::Prompt(prompts::Event::Asked(_))
+        | Event::Transcript(
+            transcript::Event::Message(_)
+            | transcript::Event::ToolCall(_)
+            | transcript::Event::ToolUpdate(_),
+        ) => true,
+        Event::Control(controls::Event::Settled { failure, .. }) => failure.is_some(),
+        Event::Prompt(_)
+        | Event::Transcript(_)
+        | Event::Delivery(_)
+        | Event::Queue(_)
+        | Event::Control(_)
+        | Event::Config(_)
+        | Event::Status(_) => false,
+    }
 }
 
 fn note_id(recorded: &Recorded) -> String {

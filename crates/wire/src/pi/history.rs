@@ -14,10 +14,12 @@ use domain::content::{
     Attachment, Author, Failure, Message, Part, ToolCall, ToolDetail, ToolUpdate, Usage,
 };
 use domain::session::{Event, Recorded, runs, transcript};
-use domain::{AttachmentId, Sequence, SessionId, ToolCallId};
+use domain::{AttachmentId, RequestId, Sequence, SessionId, ToolCallId};
 use serde_json::{Value, json};
 
+use super::events::goes_on;
 use super::messages::{self, encode};
+use super::view::note_stop;
 use super::{Asked, Connection, sessions};
 use crate::port::{Denied, PageOf};
 use crate::visitor::Act;
@@ -74,6 +76,14 @@ struct Past {
     assistants: u64,
     results: u64,
     usage: Usage,
+    /// Items that came and went.
+    dropped: usize,
+    /// The agent's last message in the run, counted from the first item ever.
+    last_said: Option<usize>,
+    /// Who wants the run to stop.
+    stops: BTreeSet<RequestId>,
+    /// A message that came after somebody wanted that: the run may end with it.
+    maybe_last: Option<Value>,
 }
 
 #[derive(Debug)]
@@ -145,6 +155,7 @@ impl Connection {
             self.readings.now = Some(reading);
             return vec![act];
         }
+        reading.past.settle();
         if reading.callers.iter().any(|(_, what)| *what == What::Messages) {
             reading.wanted = reading.past.pictures();
         }
@@ -208,6 +219,11 @@ impl Connection {
 
 impl Past {
     fn take(&mut self, recorded: &Recorded) {
+        if !matches!(recorded.event, Event::Run(runs::Event::Ended { .. }))
+            && goes_on(&recorded.event)
+        {
+            self.settle();
+        }
         match &recorded.event {
             Event::Transcript(transcript::Event::Message(message)) => self.message(message),
             Event::Transcript(transcript::Event::ToolCall(call)) => self.call(recorded, call),
@@ -215,14 +231,27 @@ impl Past {
                 self.update(recorded, update);
             }
             Event::Run(runs::Event::Ended { outcome, usage, .. }) => {
+                let stopped = self.maybe_last.take().map(|mut last| {
+                    messages::end_with(&mut last, outcome);
+                    last
+                });
+                let is_new = stopped.is_none();
+                let end =
+                    stopped.or_else(|| messages::ending(&self.model, outcome, &[], recorded.at));
+                if let Some(end) = end {
+                    self.assistants += u64::from(is_new);
+                    self.say(Item::Other(encode(&end)));
+                }
                 if let Some(usage) = usage {
                     self.add(usage);
+                    self.account(usage);
                 }
-                if let Some(end) = messages::ending(&self.model, outcome, &[], recorded.at) {
-                    self.assistants += 1;
-                    self.push(Item::Other(encode(&end)));
-                }
+                (self.last_said, self.stops) = (None, BTreeSet::new());
             }
+            Event::Run(runs::Event::Started { .. }) => {
+                (self.last_said, self.stops) = (None, BTreeSet::new());
+            }
+            Event::Control(event) => note_stop(&mut self.stops, event),
             Event::Config(config) => config.model.as_str().clone_into(&mut self.model),
             Event::Transcript(
                 transcript::Event::Plan(_)
@@ -230,12 +259,37 @@ impl Past {
                 | transcript::Event::Context(_)
                 | transcript::Event::Echoed(_),
             )
-            | Event::Run(runs::Event::Started { .. })
             | Event::Delivery(_)
             | Event::Queue(_)
             | Event::Prompt(_)
-            | Event::Control(_)
             | Event::Status(_) => {}
+        }
+    }
+
+    /// Something of the agent's.
+    fn say(&mut self, item: Item) {
+        self.push(item);
+        self.last_said = Some(self.dropped + self.items.len().saturating_sub(1));
+    }
+
+    /// The message that the run might have ended with was not its last.
+    fn settle(&mut self) {
+        if let Some(message) = self.maybe_last.take() {
+            self.say(Item::Other(encode(&message)));
+        }
+    }
+
+    /// A run's last message says what the run took.
+    fn account(&mut self, usage: &Usage) {
+        let place = self.last_said.and_then(|said| said.checked_sub(self.dropped));
+        let Some((size, item)) = place.and_then(|place| self.items.get_mut(place)) else { return };
+        match item {
+            Item::Call(_, body) | Item::Other(body) => {
+                *body = messages::with_usage(body, usage);
+                self.bytes = self.bytes + body.len() - *size;
+                *size = body.len();
+            }
+            Item::Person(_) => {}
         }
     }
 
@@ -268,8 +322,12 @@ impl Past {
                     Some(call) => messages::tool_call(id, &call.name, &call.arguments),
                     None => messages::tool_call(id, "tool", &json!({})),
                 };
-                let body = encode(&messages::assistant(&self.model, message, call));
-                self.push(Item::Other(body));
+                let told = messages::assistant(&self.model, message, call);
+                if !self.stops.is_empty() && !messages::has_call(message) {
+                    self.maybe_last = Some(told);
+                } else {
+                    self.say(Item::Other(encode(&told)));
+                }
                 self.forget_arguments(message);
             }
             Author::System => {}
@@ -291,7 +349,11 @@ impl Past {
         let arguments = messages::arguments(&call.detail);
         let told = messages::tool_call(&call.id, &call.tool, &arguments);
         let body = encode(&messages::calls(&self.model, told, recorded.at));
-        self.push(Item::Call(call.id.clone(), body));
+        if self.placed.contains(&call.id) {
+            self.push(Item::Call(call.id.clone(), body));
+        } else {
+            self.say(Item::Call(call.id.clone(), body));
+        }
         if self.calls.len() < CALLS_MAX {
             let call_known = Call { name: call.tool.clone(), arguments, printed: None };
             self.calls.insert(call.id.clone(), call_known);
@@ -347,6 +409,7 @@ impl Past {
         while self.bytes > HISTORY_BYTES_MAX {
             let Some((size, _)) = self.items.pop_front() else { break };
             self.bytes -= size;
+            self.dropped += 1;
         }
     }
 
@@ -388,8 +451,7 @@ impl Past {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0);
         let cached = count(self.usage.cached_tokens);
         let (input, output) = (count(self.usage.input_tokens), count(self.usage.output_tokens));
-        #[expect(clippy::cast_precision_loss, reason = "nothing costs a trillionth of that")]
-        let cost = count(self.usage.cost_micro_usd) as f64 / 1_000_000.0;
+        let cost = messages::cost(&self.usage);
         json!({
             "sessionFile": sessions::path_of(session, None), "sessionId": session,
             "userMessages": self.users, "assistantMessages": assistants,

@@ -256,6 +256,7 @@ impl Connection {
     fn leave(&mut self) {
         self.streaming = Streaming::new(self.wanted.is_full);
         self.turn = Turn::default();
+        self.maybe_last = None;
         self.held.clear();
         self.first = None;
         self.chosen_model = None;

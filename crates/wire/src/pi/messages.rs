@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use domain::content::{Attachment, Message, Part, ToolDetail, ToolStatus};
+use domain::content::{Attachment, Message, Part, ToolDetail, ToolStatus, Usage};
 use domain::session::runs::Outcome;
 use domain::{AttachmentId, Content, MessageId, Timestamp, ToolCallId};
 use serde::Serialize;
@@ -110,12 +110,25 @@ pub(super) fn ending(
     content: &[Value],
     at: Timestamp,
 ) -> Option<Value> {
-    let (reason, words) = match outcome {
-        Outcome::Completed => return None,
-        Outcome::Interrupted => ("aborted", "The run was interrupted"),
-        Outcome::Failed(words) => ("error", words.as_str()),
-    };
+    let (reason, words) = reason(outcome)?;
     Some(said(model, content, reason, Some(words), at, None))
+}
+
+/// A message that was whole when its run was stopped or failed is the run's last one: it ends as
+/// the run does. Gives pi's word for that.
+pub(super) fn end_with(message: &mut Value, outcome: &Outcome) -> &'static str {
+    let Some((reason, words)) = reason(outcome) else { return "stop" };
+    message["stopReason"] = json!(reason);
+    message["errorMessage"] = json!(words);
+    reason
+}
+
+fn reason(outcome: &Outcome) -> Option<(&'static str, &str)> {
+    match outcome {
+        Outcome::Completed => None,
+        Outcome::Interrupted => Some(("aborted", "The run was interrupted")),
+        Outcome::Failed(words) => Some(("error", words.as_str())),
+    }
 }
 
 /// A message of the agent that has just begun.
@@ -134,7 +147,7 @@ fn said(
     let (provider, model) = model_of(model);
     let mut message = json!({
         "role": "assistant", "content": content, "api": API, "provider": provider, "model": model,
-        "usage": usage(), "stopReason": stop_reason, "timestamp": at.0,
+        "usage": usage(&Usage::default()), "stopReason": stop_reason, "timestamp": at.0,
     });
     if let Some(error) = error {
         message["errorMessage"] = json!(error);
@@ -145,12 +158,35 @@ fn said(
     message
 }
 
-/// Agents tell what a whole run took, not what each message did.
-fn usage() -> Value {
+/// What agents tell. They tell it of a whole run, at its end.
+fn usage(usage: &Usage) -> Value {
+    let count = |tokens: Option<u64>| tokens.unwrap_or(0);
+    let (input, output) = (count(usage.input_tokens), count(usage.output_tokens));
+    let cached = count(usage.cached_tokens);
     json!({
-        "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0,
-        "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0 },
+        "input": input.saturating_sub(cached), "output": output, "cacheRead": cached,
+        "cacheWrite": 0, "totalTokens": input.saturating_add(output),
+        "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": cost(usage) },
     })
+}
+
+/// In dollars.
+pub(super) fn cost(usage: &Usage) -> Value {
+    #[expect(clippy::cast_precision_loss, reason = "nothing costs a trillionth of that")]
+    match usage.cost_micro_usd {
+        None | Some(0) => json!(0),
+        Some(micro_usd) => json!(micro_usd as f64 / 1_000_000.0),
+    }
+}
+
+/// A message of the agent that was encoded before its run's usage was known, with that usage.
+pub(super) fn with_usage(message: &Bytes, known: &Usage) -> Bytes {
+    let unknown = format!("\"usage\":{}", usage(&Usage::default()));
+    // The last place: what stands in quotes cannot look so, and a tool's input comes before it.
+    let place = message.windows(unknown.len()).rposition(|it| it == unknown.as_bytes());
+    let Some(place) = place else { return message.clone() };
+    let told = format!("\"usage\":{}", usage(known));
+    joined(&[&message[..place], told.as_bytes(), &message[place + unknown.len()..]])
 }
 
 /// A tool call within a message.
@@ -216,7 +252,8 @@ pub(super) fn thinking(words: &str) -> Value {
     json!({ "type": "thinking", "thinking": words })
 }
 
-fn has_call(message: &Message) -> bool {
+/// Whether it calls a tool.
+pub(super) fn has_call(message: &Message) -> bool {
     let mut parts = message.parts.open().into_iter().flatten();
     parts.any(|part| matches!(part, Part::ToolCall(_)))
 }
@@ -239,6 +276,19 @@ pub(super) fn trouble(event: &str, words: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_messages_usage_is_filled_in_and_nothing_that_looks_like_it() {
+        let fake = json!({ "usage": usage(&Usage::default()), "x": "\"usage\":{}" });
+        let call = tool_call(&"t".into(), "Bash", &fake);
+        let before = calls("p/m", call.clone(), Timestamp(7));
+        let known = Usage { output_tokens: Some(5), ..Usage::default() };
+        let after: Value = serde_json::from_slice(&with_usage(&encode(&before), &known)).unwrap();
+        assert_eq!(after["usage"]["output"], 5);
+        assert_eq!(after["content"], json!([call]));
+        let nothing = Bytes::from_static(b"{}");
+        assert_eq!(with_usage(&nothing, &known), nothing);
+    }
 
     #[test]
     fn a_message_is_found_again_in_its_frame() {

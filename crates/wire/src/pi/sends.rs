@@ -13,7 +13,7 @@ use bytes::Bytes;
 use domain::content::{Attachment, Failure};
 use domain::session::delivery::{Mode, Send};
 use domain::session::{Recorded, Wish};
-use domain::{Content, MessageId, SessionId, Timestamp};
+use domain::{Content, MessageId, Refusal, SessionId, Timestamp};
 
 use super::frames::{Body, Image};
 use super::{Asked, Connection, responses};
@@ -40,7 +40,17 @@ pub(super) struct Outgoing {
 struct Outbound {
     flight: u64,
     send: Send,
+    while_at_work: WhileAtWork,
     files: VecDeque<File>,
+}
+
+/// What becomes of a message that finds the agent at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WhileAtWork {
+    /// It waits, or steers.
+    Waits,
+    /// It is refused: its client did not say which.
+    IsRefused,
 }
 
 #[derive(Debug)]
@@ -57,28 +67,32 @@ impl Connection {
         let mut unanswered = self.outgoing.unanswered.values();
         let is_busy =
             self.view.is_streaming() || unanswered.any(|session| *session == self.view.session);
-        let mode = match (body.streaming_behavior.as_deref(), is_busy) {
-            (Some("steer"), true) => Some(Mode::Steer),
-            (Some("followUp"), true) => Some(Mode::FollowUp),
+        let (mode, while_at_work) = match (body.streaming_behavior.as_deref(), is_busy) {
+            (Some("steer"), true) => (Some(Mode::Steer), WhileAtWork::Waits),
+            (Some("followUp"), true) => (Some(Mode::FollowUp), WhileAtWork::Waits),
             (None, true) => return self.refuse_send(flight, BUSY),
-            (Some("steer" | "followUp") | None, false) => None,
+            (Some("steer" | "followUp"), false) => (None, WhileAtWork::Waits),
+            // Another client may have said something that this one has not heard of yet: the
+            // session itself decides.
+            (None, false) => (None, WhileAtWork::IsRefused),
             (Some(_), _) => {
                 let words = "streamingBehavior is 'steer' or 'followUp'";
                 return self.refuse_send(flight, words);
             }
         };
-        self.send(flight, body, mode, now)
+        self.send(flight, body, (mode, while_at_work), now)
     }
 
     pub(super) fn send(
         &mut self,
         flight: u64,
         body: Body,
-        mode: Option<Mode>,
+        (mode, while_at_work): (Option<Mode>, WhileAtWork),
         now: Timestamp,
     ) -> Vec<Act> {
         match self.outbound(flight, body, mode, now) {
-            Ok(outbound) => {
+            Ok((send, files)) => {
+                let outbound = Outbound { flight, send, while_at_work, files };
                 self.outgoing.waiting.push_back(outbound);
                 self.outgoing.unanswered.insert(flight, self.view.session.clone());
                 self.go_on()
@@ -114,6 +128,7 @@ impl Connection {
         self.outgoing.unanswered.remove(&flight);
         let answer = match done {
             Ok(_) => self.flights.succeed(flight, None),
+            Err(Denied::Refused(Refusal::AgentAtWork)) => self.flights.fail(flight, BUSY),
             Err(denied) => self.flights.fail(flight, &responses::words(denied)),
         };
         answer.into_iter().collect()
@@ -134,16 +149,18 @@ impl Connection {
                 acts.push(Act::Store { name, media_type, bytes, ticket });
                 break;
             }
-            let Some(Outbound { flight, send, .. }) = self.outgoing.waiting.pop_front() else {
-                break;
-            };
+            let Some(outbound) = self.outgoing.waiting.pop_front() else { break };
+            let Outbound { flight, send, while_at_work, .. } = outbound;
             if !self.flights.is_open(flight) {
                 // Its client was told that it took too long; it is not sent behind its back.
                 self.outgoing.unanswered.remove(&flight);
                 continue;
             }
             let ticket = self.ticket(Asked::Send(flight));
-            let wish = Box::new(Wish::Send { send, earlier: None });
+            let wish = Box::new(match while_at_work {
+                WhileAtWork::Waits => Wish::Send { send, earlier: None },
+                WhileAtWork::IsRefused => Wish::SendAtRest(send),
+            });
             acts.push(Act::Wish { session: self.view.session.clone(), wish, ticket });
         }
         acts
@@ -155,7 +172,7 @@ impl Connection {
         body: Body,
         mode: Option<Mode>,
         now: Timestamp,
-    ) -> Result<Outbound, String> {
+    ) -> Result<(Send, VecDeque<File>), String> {
         let text = body.message.ok_or("message is missing")?;
         let files = files(body.images.unwrap_or_default())?;
         if text.is_empty() && files.is_empty() {
@@ -178,7 +195,7 @@ impl Connection {
             created_at: now,
             digest,
         };
-        Ok(Outbound { flight, send, files })
+        Ok((send, files))
     }
 }
 

@@ -252,7 +252,7 @@ fn info(listing: &Listing, first: Option<&First>) -> Value {
     let mut info = json!({
         "path": path_of(&listing.id, listing.card.config.as_ref()), "id": listing.id,
         "cwd": status.meta.workspace_path.as_deref().unwrap_or(""),
-        "created": created, "modified": modified, "messageCount": listing.card.messages,
+        "created": created, "modified": modified, "messageCount": listing.card.messages + listing.card.results,
         "firstMessage": words, "allMessagesText": words,
     });
     if let Some(name) = status.title.as_deref().or(status.meta.display_name.as_deref()) {

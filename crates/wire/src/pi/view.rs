@@ -3,16 +3,16 @@
 //! **Invariant**: at the same event, every connection that saw a run from its start says the same
 //! of what shared frames are made of.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use domain::content::{Author, ToolCall, ToolUpdate};
+use domain::content::{Author, ToolCall, ToolUpdate, Usage};
 use domain::session::config::AgentConfig;
 use domain::session::prompts::{self, Prompt};
 use domain::session::status::{self, Meta};
 use domain::session::transcript::{self, ContextUse};
-use domain::session::{Event, Recorded, runs};
-use domain::{AgentType, PromptId, RunId, Sequence, SessionId, Timestamp, ToolCallId};
+use domain::session::{Event, Recorded, controls, runs};
+use domain::{AgentType, PromptId, RequestId, RunId, Sequence, SessionId, Timestamp, ToolCallId};
 use serde_json::{Value, json};
 
 use super::messages;
@@ -40,7 +40,10 @@ pub(super) struct View {
     pub(super) last_ended: Option<RunId>,
     pub(super) context: Option<ContextUse>,
     pub(super) tools: Tools,
+    /// Messages of people and of the agent, and results of tools.
     pub(super) messages: u64,
+    /// Requests to stop the run that goes on. The domain bounds them.
+    stops: BTreeSet<RequestId>,
     /// The last event that was shown, and when it was.
     pub(super) shown: Sequence,
     pub(super) at: Timestamp,
@@ -89,6 +92,7 @@ impl View {
             context: None,
             tools: Tools::default(),
             messages: 0,
+            stops: BTreeSet::new(),
             shown: Sequence(0),
             at: Timestamp(0),
         }
@@ -108,7 +112,7 @@ impl View {
         view.run = glance.run.as_ref().map(|(run, _)| Run::new(run.clone(), false));
         view.context = glance.context;
         view.tools = tools;
-        view.messages = glance.card.messages;
+        view.messages = glance.card.messages + glance.card.results;
         view.shown = followed.head;
         view.at = status.last_seen_at;
         view
@@ -139,6 +143,11 @@ impl View {
         self.run.is_some() || (self.is_up && self.queue.is_starting())
     }
 
+    /// Whether a person wants the run to stop, as far as this connection saw it.
+    pub(super) fn is_stopping(&self) -> bool {
+        !self.stops.is_empty()
+    }
+
     /// A tool call as it stands in a message.
     pub(super) fn call(&self, id: &ToolCallId) -> Value {
         match self.tools.get(id) {
@@ -164,11 +173,13 @@ impl View {
             Event::Run(runs::Event::Started { run, .. }) => {
                 self.run = Some(Run::new(run.clone(), true));
                 self.tools = Tools::default();
+                self.stops.clear();
             }
             Event::Run(runs::Event::Ended { run, .. }) => {
                 self.run = None;
                 self.last_ended = Some(run.clone());
                 self.tools = Tools::default();
+                self.stops.clear();
             }
             Event::Config(config) => self.config = Some(config.clone()),
             Event::Status(status::Event::Up { meta, .. }) => {
@@ -182,14 +193,35 @@ impl View {
             Event::Transcript(transcript::Event::Message(message)) => {
                 self.messages += u64::from(message.author != Author::System);
             }
+            Event::Transcript(transcript::Event::ToolCall(call)) => {
+                self.messages += u64::from(call.status.is_over());
+            }
+            Event::Transcript(transcript::Event::ToolUpdate(update)) => {
+                self.messages += u64::from(update.status.is_over());
+            }
             Event::Transcript(transcript::Event::Context(context)) => self.context = Some(*context),
+            Event::Control(event) => note_stop(&mut self.stops, event),
             Event::Prompt(prompts::Event::Confirmed(_))
             | Event::Status(status::Event::Changed { .. } | status::Event::Archived(_))
             | Event::Transcript(_)
             | Event::Delivery(_)
-            | Event::Queue(_)
-            | Event::Control(_) => {}
+            | Event::Queue(_) => {}
         }
+    }
+}
+
+/// Keeps account of who wants a run to stop, for as long as nobody said that it cannot be.
+pub(super) fn note_stop(stops: &mut BTreeSet<RequestId>, event: &controls::Event) {
+    match event {
+        controls::Event::Requested { request, control, .. } => {
+            if control.kind() == controls::Kind::Interrupt {
+                stops.insert(request.clone());
+            }
+        }
+        controls::Event::Settled { request, failure: Some(_), .. } => {
+            stops.remove(request);
+        }
+        controls::Event::Settled { failure: None, .. } => {}
     }
 }
 
@@ -206,6 +238,16 @@ impl Run {
             let Some(oldest) = self.said.pop_front() else { break };
             self.bytes -= oldest.len();
         }
+    }
+
+    /// The run took this; its last message of the agent is the one to say so.
+    pub(super) fn account(&mut self, last: &mut Bytes, usage: &Usage) {
+        let accounted = messages::with_usage(last, usage);
+        let kept = self.said.iter_mut().rev().find(|kept| kept.as_ptr() == last.as_ptr());
+        if let Some(kept) = kept {
+            *kept = accounted.clone();
+        }
+        *last = accounted;
     }
 
     /// The messages that were kept.

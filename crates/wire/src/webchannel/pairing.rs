@@ -88,9 +88,15 @@ impl Connection {
             "token_type": "Bearer", "expires_in": TOKEN_LIFETIME_MS / 1_000,
             "e2e_required": agreed.is_some(),
         });
-        if let Some((_, public)) = &agreed {
-            let public = seal::encode(public);
-            payload["e2e"] = json!({ "alg": seal::ALGORITHM, "agent_pub": public });
+        if let Some((key, public)) = &agreed {
+            // The same once more under the key: newer clients look for it there.
+            let mut sealed = payload.to_string().into_bytes();
+            let nonce = self.chance.nonce();
+            key.seal_in_place(nonce, &mut sealed);
+            payload["e2e"] = json!({
+                "alg": seal::ALGORITHM, "agent_pub": seal::encode(public),
+                "nonce": seal::encode(&nonce), "ciphertext": seal::encode(&sealed),
+            });
         }
         let key = agreed.map(|(key, _)| key);
         let expires_at = Some(now.plus_ms(TOKEN_LIFETIME_MS));

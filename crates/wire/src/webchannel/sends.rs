@@ -241,7 +241,8 @@ pub(super) fn denial(denied: &Denied) -> (String, String) {
                 State::Accepted | State::Delivered => "e2e_replay",
                 State::Failed(failure) => told_code(failure),
             },
-            Refusal::NotQueued(_)
+            Refusal::AgentAtWork
+            | Refusal::NotQueued(_)
             | Refusal::RequestRepeated(_)
             | Refusal::LaunchRepeated(_)
             | Refusal::RequestInUse(_)

@@ -12,6 +12,9 @@ mod corpus;
 #[cfg(test)]
 mod native;
 #[cfg(test)]
+#[path = "../visitors/stage/room.rs"]
+mod room;
+#[cfg(test)]
 mod spoil;
 #[cfg(test)]
 mod visiting;

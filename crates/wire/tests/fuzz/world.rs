@@ -1,26 +1,28 @@
 //! What is around a connection: two sessions, their machine, and time.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use domain::content::{
     Author, Failure, Message, Part, ToolCall, ToolDetail, ToolKind, ToolStatus, ToolUpdate,
 };
-use domain::passing::{Delta, Drafts, Passing, Voice};
+use domain::passing::{Delta, Passing, Voice};
 use domain::session::prompts::{Choice, Effect, Prompt};
 use domain::session::runs::Outcome;
 use domain::session::status::{DownReason, Health, Meta, Via};
 use domain::session::transcript::Notice;
-use domain::session::{Change, Command, Order, Policy, Recorded, Report, Session, Word};
+use domain::session::{Change, Command, Order, Policy, Recorded, Report, Word};
 use domain::{Content, Principal, Refusal, Role, Sequence, SessionId, Timestamp};
 use serde_json::Value;
 use wire::port::{Denied, Listing, PageOf, Throttle};
 use wire::visitor::Followed;
 
 use crate::chance::Chance;
+use crate::room::Room;
 
 /// The sessions of the fixtures.
 const SESSIONS: [&str; 2] = ["sess_1", "550e8400-e29b-41d4-a906-446655440000"];
+/// A page has room for so much, whatever is asked for.
+const PAGE_EVENTS_MAX: usize = 16;
 /// Names that were heard, and are said again.
 const WORDS_MAX: usize = 128;
 /// Frames that one case may bring; more means that something runs away.
@@ -49,13 +51,6 @@ impl Throttle for Open {
     fn send(&mut self, _: Timestamp) -> bool {
         true
     }
-}
-
-#[derive(Default)]
-pub(crate) struct Room {
-    pub(crate) session: Session,
-    ledger: Vec<Recorded>,
-    drafts: Drafts,
 }
 
 pub(crate) struct World {
@@ -111,19 +106,11 @@ impl World {
     }
 
     pub(crate) fn followed(&self, session: &SessionId) -> Option<Box<Followed>> {
-        let room = self.rooms.get(session)?;
-        let (head, glance) = (room.session.head(), room.session.glance());
-        let (session, drafts) = (session.clone(), room.drafts.replay());
-        Some(Box::new(Followed { session, head, glance, drafts }))
+        Some(self.rooms.get(session)?.followed(session.clone()))
     }
 
     pub(crate) fn listings(&self) -> Vec<Listing> {
-        let listing = |(id, room): (&SessionId, &Room)| Listing {
-            id: id.clone(),
-            head: room.session.head(),
-            card: Arc::new(room.session.card()),
-        };
-        self.rooms.iter().map(listing).collect()
+        self.rooms.iter().map(|(id, room)| room.listing(id)).collect()
     }
 
     pub(crate) fn drafts(&self, session: &SessionId) -> Vec<Delta> {
@@ -138,11 +125,7 @@ impl World {
         limit: usize,
     ) -> Result<PageOf, Denied> {
         let room = self.rooms.get(session).ok_or(Denied::Refused(Refusal::SessionUnknown))?;
-        let fits = |it: &&Recorded| it.sequence > after && upto.is_none_or(|to| it.sequence <= to);
-        let all: Vec<_> = room.ledger.iter().filter(fits).cloned().collect();
-        let has_more = all.len() > limit.min(16);
-        let events = all.into_iter().take(limit.min(16)).collect();
-        Ok(PageOf { events, head: room.session.head(), first_kept: Sequence(1), has_more })
+        Ok(room.page(after, upto, limit.min(PAGE_EVENTS_MAX)))
     }
 
     /// Something happens in a session.

@@ -147,6 +147,7 @@ impl Relay {
                 is_logged_in: Some(true),
                 install: None,
             }],
+            limits: Some(fleet::Limits { agents_max: Some(16), ..fleet::Limits::default() }),
         };
         let connection = self.machine_connection.clone();
         self.fleet(&fleet::Command::Offered { connection, offer }).unwrap();

@@ -19,7 +19,7 @@ fn hello_is_answered_with_what_there_is() {
     run(transcript!("hello"));
 }
 
-// spec: native/catalog.1, native/catalog.2, native/resumable_list.1, native/resumable_list.2
+// spec: native/catalog.1, native/catalog.2, native/catalog.4, native/resumable_list.1, native/resumable_list.2
 // spec: native/resume_session.1, native/tool_output.1, native/tool_output.2
 // spec: native/tool_output.3
 #[test]

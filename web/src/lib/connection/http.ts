@@ -88,6 +88,12 @@ export const api = {
       "/v1/pair/codes",
       role ? { role } : {},
     ),
+  /** The secret is told this once. */
+  makeToken: (role: string, name: string) =>
+    call<{ id: string; token: string; role: string; name: string }>("POST", "/v1/tokens", {
+      role,
+      name,
+    }),
   tokens: () => call<{ tokens: Token[] }>("GET", "/v1/tokens"),
   revoke: (id: string) => call<unknown>("DELETE", `/v1/tokens/${encodeURIComponent(id)}`),
   archive: (session: string, archived: boolean) =>

@@ -206,7 +206,32 @@ describe("a story", () => {
     const start = after(snapshot(session({ last_sequence: 3 })), history(0, 2, [asked], true));
     expect(waiting(start.cards)).toEqual([]);
     const end = reduce(start, history(2, 3, [answer]), circumstance);
-    expect(story(end).items).toMatchObject([{ kind: "answer", effect: "allowed", by: "ada" }]);
+    const told = { kind: "answer", prompt: "p", effect: "allowed", choice: "Yes", by: "ada" };
+    expect(story(end).items).toMatchObject([told]);
+  });
+
+  it("says of a form that it was answered or not, and nothing of its button", () => {
+    const asked = event(2, "permission_prompt", {
+      prompt_id: "p",
+      prompt_text: "Which?",
+      questions: [{ question: "Which?" }],
+      choices: [
+        { choice_id: "answer", label: "Answer", is_default: false, effect: "allow_once" },
+        { choice_id: "no", label: "Do not answer", is_default: false, effect: "reject" },
+      ],
+    });
+    for (const [choice_id, effect] of [
+      ["answer", "other"],
+      ["no", "declined"],
+    ]) {
+      const answer = event(3, "permission_prompt_resolved", {
+        prompt_id: "p",
+        choice_id,
+        answered_by: "ada",
+      });
+      const end = after(snapshot(session()), history(0, 3, [asked, answer]));
+      expect(story(end).items).toMatchObject([{ kind: "answer", effect, choice: null }]);
+    }
   });
 });
 

@@ -72,10 +72,11 @@ export interface RunItem {
 export interface AnswerItem {
   kind: "answer";
   key: string;
+  prompt: string;
   question: string;
   command: string | null;
   choice: string | null;
-  effect: "allowed" | "denied" | "other" | "expired" | "withdrawn";
+  effect: "allowed" | "denied" | "other" | "declined" | "expired" | "withdrawn";
   by: string | null;
   at: string | null;
 }

@@ -330,10 +330,17 @@ function settled(
   const item: AnswerItem = {
     kind: "answer",
     key: key(event),
+    prompt: event.prompt_id,
     question: asked.prompt_text,
     command: commandOf(asked.input),
-    choice: choice?.label ?? null,
-    effect: effectOf(event.type, choice?.effect, choice !== undefined),
+    // The button that sent a form says nothing.
+    choice: asked.questions === undefined ? (choice?.label ?? null) : null,
+    effect: effectOf(
+      event.type,
+      choice?.effect,
+      choice !== undefined,
+      asked.questions !== undefined,
+    ),
     by,
     at: event.server_ts ?? null,
   };
@@ -344,8 +351,10 @@ function effectOf(
   type: SessionEvent["type"],
   effect: "allow_once" | "allow_always" | "reject" | undefined,
   chosen: boolean,
+  isForm: boolean,
 ): AnswerItem["effect"] {
   if (type === "permission_prompt_expired") return chosen ? "expired" : "withdrawn";
+  if (isForm) return effect === "reject" ? "declined" : "other";
   if (effect === undefined) return "other";
   return effect === "reject" ? "denied" : "allowed";
 }

@@ -2,7 +2,6 @@
 import { describe, expect, it } from "vitest";
 import { compare, paired } from "../features/transcript/compare";
 import { rowsOf } from "../features/transcript/rows";
-import { questionsOf, answersOf } from "../features/prompt/questions";
 import type { Item, ToolItem } from "../session/state";
 import { Reader } from "./markdown";
 import { cut, oneLine, plain } from "./plain";
@@ -160,25 +159,5 @@ describe("words in changed lines", () => {
     expect(marked("let a = 1;\n", "let a = 2;\nlet b = 2;\n")).toEqual([]);
     const long = "word ".repeat(200);
     expect(marked(`${long}a\n`, `${long}b\n`)).toEqual([]);
-  });
-});
-
-describe("questions of an agent", () => {
-  it("are read whatever else is in there", () => {
-    expect(questionsOf("nonsense")).toEqual([]);
-    expect(
-      questionsOf([null, 7, { question: "Which?", options: [{ label: "A" }, "B", null] }]),
-    ).toEqual([
-      {
-        key: "Which?",
-        text: "Which?",
-        many: false,
-        options: [
-          { label: "A", description: null },
-          { label: "B", description: null },
-        ],
-      },
-    ]);
-    expect(answersOf({ "Which?": ["A", "B"] })).toEqual({ "Which?": "A, B" });
   });
 });

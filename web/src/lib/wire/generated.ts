@@ -398,6 +398,19 @@ worktree?: boolean,
  * Extension: for the agent's program.
  */
 arguments?: Array<string>, };
+export type LimitsEntry = { 
+/**
+ * Programs that run at once.
+ */
+agents_max?: number, 
+/**
+ * A program that had nothing to do for so long is ended until it is needed.
+ */
+idle_stop_ms?: number, 
+/**
+ * Memory of one program and all that it started.
+ */
+memory_bytes_max?: number, };
 export type Location = { 
 /**
  * As the agent names it.
@@ -423,7 +436,11 @@ agents?: Array<AgentEntry>,
 /**
  * Folders: those that are offered, then those that sessions used, newest first.
  */
-workspaces: Array<string>, };
+workspaces: Array<string>, 
+/**
+ * How much its agents may take; absent where it does not say.
+ */
+limits?: LimitsEntry, };
 export type Message = { 
 /**
  * Absent where a proxy has no id for it.

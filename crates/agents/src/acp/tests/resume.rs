@@ -231,6 +231,27 @@ fn an_earlier_conversation_is_imported_once_in_its_order() {
 }
 
 #[test]
+fn pictures_of_an_earlier_conversation_are_kept_before_the_launch_is_answered() {
+    let mut bench = Bench::with("opencode", String::new(), None, Some(earlier(false)));
+    bench.shake();
+    user(&mut bench, Some("u1"), "look");
+    let image = json!({"type": "image", "mimeType": "image/png", "data": "AAAA"});
+    bench.update(json!({"sessionUpdate": "user_message_chunk", "messageId": "u1",
+        "content": image}));
+    bench.update(json!({"sessionUpdate": "tool_call", "toolCallId": "t1", "title": "shot",
+        "status": "completed", "content": [{"type": "content", "content": image}]}));
+    bench.answer("session/load", json!({"configOptions": options("a", "build")}));
+    for message in ["u1-picture-1", "t1-pictures-picture-1"] {
+        assert!(!bench.told.contains(&Output::Ready));
+        bench.input(Input::Kept { message: message.into(), outcome: Ok("upl_1".into()) });
+    }
+    assert!(bench.told.contains(&Output::Ready));
+    let parts: Vec<_> = bench.messages().iter().map(|it| it.parts.open().unwrap()).collect();
+    assert!(matches!(parts[0].as_slice(), [Part::Text(_), Part::Image(_)]), "{parts:?}");
+    assert!(matches!(parts[1].as_slice(), [Part::Image(_)]), "{parts:?}");
+}
+
+#[test]
 fn a_copy_of_an_earlier_conversation_goes_on_under_its_own_name() {
     let mut bench = Bench::with("opencode", String::new(), None, Some(earlier(true)));
     bench.shake();

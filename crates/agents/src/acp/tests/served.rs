@@ -12,7 +12,7 @@ impl Bench {
         self.line(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
     }
 
-    fn input(&mut self, input: Input) {
+    pub(super) fn input(&mut self, input: Input) {
         let outputs = self.acp.on_input(input, self.now);
         self.hear(outputs);
     }

@@ -15,10 +15,14 @@ const RECORD: &str = r#"{"type":"queue-operation","operation":"enqueue","session
 not json
 "#;
 
-fn texts(entries: &[Entry]) -> Vec<String> {
-    let text = |entry: &Entry| match entry {
-        Entry::Message(message) => format!("{} {:?}", message.id, message.parts.open().unwrap()),
-        Entry::Tool(call) => {
+fn texts(entries: &[Piece]) -> Vec<String> {
+    let text = |entry: &Piece| match entry {
+        Piece::Message(message, drawings) => {
+            let (parts, count) = (message.parts.open().unwrap(), drawings.len());
+            let shown = if count > 0 { format!(" and {drawings:?}") } else { String::new() };
+            format!("{} {parts:?}{shown}", message.id)
+        }
+        Piece::Tool(call) => {
             let output = call.detail.open().unwrap().output.clone();
             format!("{} {:?} {}", call.id, call.status, output.unwrap_or_default())
         }
@@ -36,7 +40,7 @@ fn a_conversation_is_read_in_order_and_every_line_once() {
         "u4 [Text(\"and another\")]",
     ];
     assert_eq!(texts(&entries), expected);
-    let Entry::Message(first) = &entries[0] else { panic!() };
+    let Piece::Message(first, _) = &entries[0] else { panic!() };
     assert_eq!(first.created_at, Timestamp(1_000));
 }
 
@@ -50,4 +54,22 @@ fn a_title_is_given_or_else_the_first_words() {
         format!("{RECORD}{}\n", r#"{"type":"summary","summary":"Folders","leafUuid":"a3"}"#);
     assert_eq!(summary("c1.jsonl", &named).unwrap().title.as_deref(), Some("Folders"));
     assert_eq!(summary("c1.jsonl", r#"{"type":"mode","mode":"normal"}"#), None);
+}
+
+#[test]
+fn pictures_stand_where_they_were_shown() {
+    const SHOWN: &str = r#"{"type":"user","uuid":"u1","message":{"content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"QQ=="}}]},"cwd":"/w"}
+{"type":"user","uuid":"u2","message":{"content":[{"type":"text","text":"and this"},{"type":"image","source":{"type":"url","url":"https://example.org/a.png"}}]}}
+{"type":"assistant","uuid":"a1","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Read","input":{"file_path":"/w/a.png"}}]}}
+{"type":"user","uuid":"u3","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"QUI="}}]}]}}
+"#;
+    let expected = [
+        "u1 [] and [Drawing(picture, image/png, 4 characters)]",
+        "u2 [Text(\"and this\\n[image: https://example.org/a.png]\")]",
+        "m1 [ToolCall(\"t1\")]",
+        "t1 Completed [image]",
+        "t1-pictures [] and [Drawing(Read, image/jpeg, 4 characters)]",
+    ];
+    assert_eq!(texts(&entries(SHOWN)), expected);
+    assert_eq!(summary("c1.jsonl", SHOWN).unwrap().title.as_deref(), Some("[image]"));
 }

@@ -1,3 +1,4 @@
+use domain::content::Part;
 use domain::session::status::Health;
 
 use super::*;
@@ -185,6 +186,37 @@ fn an_earlier_conversation_is_told_once_before_it_is_resumed() {
     let mut bench = Bench::new(setup.clone());
     let told = bench.start();
     assert!(!told.iter().any(|output| matches!(output, Output::Read(_))), "{told:?}");
+}
+
+#[test]
+fn pictures_of_an_earlier_conversation_are_kept_before_it_goes_on() {
+    let mut setup = setup(&[]);
+    setup.earlier = Some(Earlier { id: "old".into(), file: None, fork: false });
+    let mut bench = Bench::new(setup.clone());
+    bench.start();
+    let source = json!({"type": "base64", "media_type": "image/png", "data": "AAAA"});
+    let content = json!([{"type": "text", "text": "see"}, {"type": "image", "source": source}]);
+    let record = json!({"type": "user", "uuid": "u1", "message": {"content": content}});
+    let path = format!("{FILE}old.jsonl").into();
+    let told = bench.input(Input::Read { path, text: Some(record.to_string()) });
+    let [Output::Keep(picture)] = told.as_slice() else { panic!("{told:?}") };
+    let message = picture.message.clone();
+    let told = bench.input(Input::Kept { message, outcome: Ok("upl_1".into()) });
+    let Report::Message { message, .. } = reports(&told)[0] else { panic!("{told:?}") };
+    let parts = message.parts.open().unwrap();
+    assert!(
+        matches!(parts.as_slice(), [Part::Text(_), Part::Image(file)] if file.id == "upl_1".into())
+    );
+    assert!(spawned(&told).is_some());
+
+    // A relay that takes no pictures does not keep the session from starting.
+    let mut bench = Bench::new(setup);
+    bench.start();
+    let path = format!("{FILE}old.jsonl").into();
+    bench.input(Input::Read { path, text: Some(record.to_string()) });
+    let told = bench.wait_until_due();
+    assert!(format!("{:?}", reports(&told)[0]).contains("did not take it in time"));
+    assert!(spawned(&told).is_some());
 }
 
 #[test]

@@ -347,3 +347,52 @@ fn a_picture_that_a_tool_returned_is_kept_and_shown_as_a_message() {
     let parts = message.parts.open().unwrap();
     assert!(matches!(parts.as_slice(), [Part::Image(file)] if file.id == "upl_1".into()));
 }
+
+/// A subagent at work behind its call, which ended when it began.
+fn in_the_background() -> Bench {
+    let (mut bench, _) = at_a_tool();
+    bench.hear(&json!({"type": "system", "subtype": "background_tasks_changed",
+        "tasks": [{"task_id": "b1"}]}));
+    let launched = json!({"type": "tool_result", "tool_use_id": "t1", "content": "launched"});
+    bench.hear(&json!({"type": "user", "message": {"role": "user", "content": [launched]}}));
+    let call = json!({"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "ls"}});
+    bench.hear(&json!({"type": "assistant", "parent_tool_use_id": "t1",
+        "message": {"id": "m2", "content": [call]}}));
+    bench
+}
+
+fn tool_ends(bench: &mut Bench, id: &str) -> Vec<Output> {
+    let block = json!({"type": "tool_result", "tool_use_id": id, "content": "a.rs"});
+    bench.hear(&json!({"type": "user", "parent_tool_use_id": "t1",
+        "message": {"role": "user", "content": [block]}}))
+}
+
+#[test]
+fn a_subagent_in_the_background_works_on_when_the_run_ends() {
+    let mut bench = in_the_background();
+    let told = bench.hear(&result(json!({})));
+    assert!(reports(&told).iter().any(|report| matches!(report, Report::RunEnded { .. })));
+    assert_eq!(statuses(&told, "t2"), [], "it is at work");
+    assert_eq!(statuses(&tool_ends(&mut bench, "t2"), "t2"), [ToolStatus::Completed]);
+
+    // What it leaves open is over with it.
+    let mut bench = in_the_background();
+    bench.hear(&result(json!({})));
+    let told =
+        bench.hear(&json!({"type": "system", "subtype": "background_tasks_changed", "tasks": []}));
+    assert_eq!(statuses(&told, "t2"), [ToolStatus::Cancelled]);
+    let mut bench = in_the_background();
+    bench.hear(&result(json!({})));
+    let told = bench.input(Input::Ended(Ended::Killed(9)));
+    assert_eq!(statuses(&told, "t2"), [ToolStatus::Cancelled]);
+}
+
+#[test]
+fn a_call_of_the_run_itself_is_cancelled_with_it_whatever_works_in_the_background() {
+    let mut bench = in_the_background();
+    let call = json!({"type": "tool_use", "id": "t3", "name": "Bash", "input": {"command": "ls"}});
+    bench.hear(&said("m3", call));
+    let told = bench.hear(&result(json!({})));
+    assert_eq!(statuses(&told, "t3"), [ToolStatus::Cancelled]);
+    assert_eq!(statuses(&told, "t2"), []);
+}

@@ -142,6 +142,11 @@ pub(in crate::codex) enum UserInput {
         #[serde(default)]
         path: String,
     },
+    Image {
+        /// Where it is, or all of it as a `data:` address.
+        #[serde(default)]
+        url: String,
+    },
     #[serde(other)]
     Other,
 }

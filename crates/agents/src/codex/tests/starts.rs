@@ -258,6 +258,36 @@ fn an_earlier_conversation_is_told_once_in_its_order_before_the_launch_is_answer
 }
 
 #[test]
+fn pictures_of_an_earlier_conversation_are_kept_before_the_launch_is_answered() {
+    let earlier = Earlier { id: "old".to_owned(), file: None, fork: false };
+    let mut bench = Bench::new(Setup { earlier: Some(earlier), ..setup("") });
+    bench.greet();
+    bench.answer("thread/resume", opened("old"));
+    let url = "data:image/png;base64,AAAA";
+    bench.answer(
+        "thread/items/list",
+        json!({ "nextCursor": null, "data": [
+            { "item": { "type": "imageGeneration", "id": "g1", "status": "completed", "result": "BBBB" } },
+            { "item": { "type": "userMessage", "id": "u1", "content": [
+                { "type": "text", "text": "see" }, { "type": "image", "url": url }] } },
+        ] }),
+    );
+    let kept = |told: &[Output]| match told {
+        [.., Output::Keep(picture)] => picture.message.clone(),
+        _ => panic!("{told:?}"),
+    };
+    let first = kept(&bench.told());
+    assert_eq!(first, "u1-picture-1".into());
+    bench.input(Input::Kept { message: first, outcome: Ok("upl_1".into()) });
+    let told = bench.told();
+    assert!(format!("{:?}", told[0]).contains("Image(Attachment"), "{told:?}");
+    let second = kept(&told);
+    assert_eq!(second, "g1-pictures-picture-1".into());
+    bench.input(Input::Kept { message: second, outcome: Ok("upl_2".into()) });
+    assert_eq!(bench.told().last(), Some(&Output::Ready));
+}
+
+#[test]
 fn a_server_without_pages_tells_the_conversation_whole() {
     let earlier = Earlier { id: "old".to_owned(), file: None, fork: false };
     let mut bench = Bench::new(Setup { earlier: Some(earlier), ..setup("") });

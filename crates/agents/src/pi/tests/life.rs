@@ -1,5 +1,6 @@
 //! Starting, resting, dying and coming back.
 
+use domain::content::Part;
 use domain::session::Report;
 use domain::session::controls::Control;
 use domain::session::runs::Outcome;
@@ -137,6 +138,23 @@ fn an_earlier_conversation_is_imported_once() {
     assert!(!again.told.contains(&Output::Read(FILE.into())));
     let fork = Bench::of(earlier(true));
     assert!(fork.spawned().unwrap().args.contains(&"--fork".to_owned()));
+}
+
+#[test]
+fn pictures_of_an_earlier_conversation_are_kept_before_the_launch_is_answered() {
+    let mut bench = Bench::of(earlier(false));
+    bench.greet();
+    let text = json!({"type": "message", "id": "e1", "message": {"role": "user", "content": [
+        {"type": "image", "data": "AAAA", "mimeType": "image/png"}]}});
+    bench.input(Input::Read { path: FILE.into(), text: Some(text.to_string()) });
+    assert!(!bench.told.contains(&Output::Ready));
+    let message = "pi-e1-picture-1".into();
+    bench.input(Input::Kept { message, outcome: Ok("upl_1".into()) });
+    let shown = bench.reports().into_iter().any(|report| {
+        matches!(report, Report::Message { message, .. }
+            if matches!(message.parts.open().unwrap().as_slice(), [Part::Image(_)]))
+    });
+    assert!(shown && bench.told.contains(&Output::Ready));
 }
 
 #[test]

@@ -59,6 +59,19 @@ fn a_tool_is_told_with_its_input_its_output_and_its_place() {
 }
 
 #[test]
+fn a_picture_that_a_tool_returned_is_kept() {
+    let mut bench = Bench::ready();
+    bench.begin("m1", "look");
+    bench.hear(&json!({"type": "tool_execution_end", "toolCallId": "c1", "toolName": "read",
+        "result": {"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]}}));
+    let kept = bench
+        .told
+        .iter()
+        .any(|output| matches!(output, Output::Keep(picture) if picture.name == "read.png"));
+    assert!(kept, "{:?}", bench.told);
+}
+
+#[test]
 fn an_interrupt_is_confirmed_when_pi_has_stopped() {
     let mut bench = Bench::ready();
     bench.begin("m1", "slow: 60");

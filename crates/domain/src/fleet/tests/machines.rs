@@ -131,7 +131,7 @@ fn choice(story: &Story, wish: &LaunchWish) -> String {
 fn offer(agents: &[&str], workspaces: &[&str]) -> Offer {
     let agents = agents.iter().map(|agent| AgentType::from(*agent)).collect();
     let workspaces = workspaces.iter().map(|path| (*path).to_owned()).collect();
-    Offer { agents: Some(agents), workspaces, details: vec![] }
+    Offer { agents: Some(agents), workspaces, details: vec![], limits: None }
 }
 
 /// `attic` knows `/kite`; `cellar` came last. Both offer `demo`.

@@ -215,6 +215,7 @@ fn wish() -> impl Strategy<Value = Wish> {
             let send = Send { mode, digest: digest.map(Digest), ..send(&id) };
             Wish::Send { send, earlier: None }
         }),
+        2 => message_id().prop_map(|id| Wish::SendAtRest(send(&id))),
         3 => (prop::option::of(request()), prompt_id(), choice()).prop_map(
             |(request, prompt, choice)| Wish::Answer {
                 request: request.map(Into::into),

@@ -28,6 +28,22 @@ fn a_send_during_a_run_waits_for_its_end() {
 }
 
 #[test]
+fn a_send_for_an_agent_that_rests_is_refused_while_it_works_or_is_about_to() {
+    let at_rest = |id: &str| Wish::SendAtRest(send(id));
+    let mut story = Story::linked();
+    assert_eq!(
+        story.wish(&ada(), at_rest("m1")),
+        Ok(vec!["accepted m1".to_owned(), "handed over m1".to_owned()])
+    );
+    assert_eq!(story.wish(&ada(), at_rest("m2")), Err(Refusal::AgentAtWork));
+    story.delivered("m1");
+    story.run_starts("r1");
+    assert_eq!(story.wish(&ada(), at_rest("m2")), Err(Refusal::AgentAtWork));
+    story.run_ends("r1", Outcome::Completed);
+    assert!(story.wish(&ada(), at_rest("m2")).is_ok());
+}
+
+#[test]
 fn a_waiting_send_does_not_fail_while_its_machine_is_there() {
     let mut story = Story::linked();
     story.run_starts("r1");

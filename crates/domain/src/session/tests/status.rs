@@ -161,6 +161,18 @@ fn tool_calls_and_updates_are_recorded_as_they_come() {
 }
 
 #[test]
+fn a_session_that_is_about_to_be_erased_is_over_unless_it_is_reached() {
+    let mut story = Story::linked();
+    assert_eq!(story.change(Change::Over), Vec::<String>::new(), "its machine has it");
+    story.asked(prompt("p1", None)).unwrap();
+    story.down();
+    let told = story.change(Change::Over);
+    assert_eq!(told.last().map(String::as_str), Some("closed: UserRequested"), "{told:?}");
+    assert!(story.session.status().is_closed());
+    assert_eq!(story.change(Change::Over), Vec::<String>::new(), "only once");
+}
+
+#[test]
 fn a_person_names_a_session_and_puts_it_away() {
     let mut story = Story::linked();
     let rename = Wish::Rename("kite".to_owned());

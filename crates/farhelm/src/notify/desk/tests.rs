@@ -199,10 +199,36 @@ fn after_a_gap_only_questions_that_are_open_and_new_are_told() {
 
     let open = |id: &str| ("kite".into(), Sequence(9), Question::new(&prompt(id)));
     let now = room.now;
-    room.desk.catch_up(vec![open("told"), open("new")], now);
+    room.desk.catch_up(vec![open("told"), open("new")], now, REST_MS);
     let told = room.later(REST_MS).due(Attention::Alone);
     let matters: Vec<&Matter> = told.iter().map(|call| &call.matter).collect();
     assert_eq!(matters, [&Matter::Asked(Question::new(&prompt("new")))]);
+}
+
+#[test]
+fn after_a_restart_a_question_that_nobody_was_told_of_is_told_once() {
+    let mut room = Room::new(&ALL);
+    room.desk.remember([("kite".into(), "told".into()), ("kite".into(), "answered".into())]);
+    let open = |id: &str| ("kite".into(), Sequence(9), Question::new(&prompt(id)));
+    let now = room.now;
+    room.desk.catch_up(vec![open("told"), open("untold")], now, RETURN_MS);
+    let confirmed = |room: &Room| -> Vec<String> {
+        room.desk.confirmed().map(|(_, prompt)| prompt.to_string()).collect()
+    };
+    assert_eq!(confirmed(&room), ["told"], "what was answered needs no memory");
+
+    // The ring may still hold it.
+    room.hear("kite", asked("untold"));
+    assert_eq!(room.later(RETURN_MS - 1).due(Attention::Alone), []);
+    let told = room.later(1).due(Attention::Alone);
+    let matters: Vec<&Matter> = told.iter().map(|call| &call.matter).collect();
+    assert_eq!(matters, [&Matter::Asked(Question::new(&prompt("untold")))]);
+    assert_eq!(confirmed(&room), ["told"], "on its way is not told");
+    room.desk.confirm(&("kite".into(), "untold".into()));
+    assert_eq!(confirmed(&room), ["told", "untold"]);
+    room.hear("kite", settled("told"));
+    room.desk.confirm(&("kite".into(), "told".into()));
+    assert_eq!(confirmed(&room), ["untold"], "a late word about one that was answered");
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn card() -> Card {
     meta.machine = Some("workshop".into());
     meta.workspace_path = Some("/home/ada/kite".to_owned());
     let status = Status { meta, ..Status::default() };
-    Card { status, config: None, prompts: vec![], run: None, messages: 0 }
+    Card { status, config: None, prompts: vec![], run: None, messages: 0, results: 0 }
 }
 
 fn prompt(text: Content<String>, input: &str) -> Prompt {
@@ -49,12 +49,22 @@ fn a_question_says_which_command_waits_and_where() {
 
     assert_eq!(told.title, "Kite waits for you");
     assert_eq!(told.text, "May I?\ngit push\nclaude on workshop, /home/ada/kite");
-    assert_eq!(told.link, "https://farhelm.example.org/#/s/ses_1");
+    assert_eq!(told.link, "https://farhelm.example.org/#/s/ses_1/p/p1");
     assert_eq!(told.prompt_id.as_deref(), Some("p1"));
     let json = serde_json::to_value(&told).unwrap();
     assert_eq!((&json["kind"], &json["command"]), (&"prompt_waits".into(), &"git push".into()));
     assert_eq!((&json["id"], &json["left_out"]), (&"ses_1-7".into(), &0.into()));
     assert_eq!(json["kind"], told.kind.word());
+}
+
+#[test]
+fn the_link_leads_to_the_question_whatever_its_name() {
+    let mut prompt = prompt(Content::Open("May I?".to_owned()), "{}");
+    prompt.id = "call:7/ä b?#".into();
+    let told = notice(&prompt);
+    assert_eq!(told.link, "https://farhelm.example.org/#/s/ses_1/p/call%3A7%2F%C3%A4%20b%3F%23");
+    let done = Notice::new(&call(Matter::Ended(Outcome::Completed)), &card(), "https://a.b");
+    assert_eq!(done.link, "https://a.b/#/s/ses_1");
 }
 
 #[test]

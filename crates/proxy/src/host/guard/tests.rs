@@ -79,7 +79,8 @@ impl Driver for Plain {
             | AgentInput::Filed { .. }
             | AgentInput::Terminal(..)
             | AgentInput::Panel(_)
-            | AgentInput::Kept { .. } => {}
+            | AgentInput::Kept { .. }
+            | AgentInput::Held(_) => {}
         }
         vec![]
     }
@@ -382,4 +383,6 @@ fn an_agent_that_was_installed_is_told_once_and_can_be_launched() {
     let told = world.frames("proxy_catalog");
     assert_eq!(told.len(), 1);
     assert_eq!(told[0]["catalog"]["agents"], json!(["demo", "plain", "absent"]));
+    let limits = json!({"agents_max": 8, "idle_stop_ms": IDLE_MS});
+    assert_eq!(told[0]["catalog"]["limits"], limits);
 }

@@ -118,6 +118,7 @@ impl ClientConnection {
             | Refusal::NoSuchChoice { .. }
             | Refusal::TooManyPrompts { .. }
             | Refusal::QueueFull { .. }
+            | Refusal::AgentAtWork
             | Refusal::NotQueued(_)
             | Refusal::SendRepeated(_)
             | Refusal::LaunchRepeated(_)

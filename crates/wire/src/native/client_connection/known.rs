@@ -29,6 +29,7 @@ pub fn catalog(fleet: &Fleet, listings: &[Listing]) -> Catalog {
             connected: machine.via.is_some(),
             agents: agents(machine, &own),
             workspaces: workspaces(machine, &own),
+            limits: machine.offer.limits.map(Into::into),
         }
     };
     let mut machines: Vec<_> = fleet.machines().all().map(entry).collect();

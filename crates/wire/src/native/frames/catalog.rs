@@ -3,7 +3,7 @@
 use domain::MachineLabel;
 use serde::{Deserialize, Serialize};
 
-use crate::native::shapes::{AgentEntry, Conversations, ResumableList, id};
+use crate::native::shapes::{AgentEntry, Conversations, LimitsEntry, ResumableList, id};
 
 /// All machines and what they have.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +28,9 @@ pub struct MachineEntry {
     pub agents: Option<Vec<AgentEntry>>,
     /// Folders: those that are offered, then those that sessions used, newest first.
     pub workspaces: Vec<String>,
+    /// How much its agents may take; absent where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<LimitsEntry>,
 }
 
 /// Which conversations a client asks for, and where.

@@ -46,6 +46,7 @@ fn our_own_proxy_gets_the_features_that_both_speak() {
         agents: Some(vec!["demo".into()]),
         workspaces: vec!["/kite".to_owned()],
         details: vec![],
+        limits: None,
     };
     let expected =
         ProxyOutput::Connected { machine: Some("attic".into()), link: Some("L1".into()), offer };

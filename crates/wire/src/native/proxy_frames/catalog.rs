@@ -8,7 +8,8 @@ use domain::{AgentType, RequestId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::super::shapes::{
-    AgentEntry, Conversations, Envelope, ErrorBody, Malformed, ResumableList, encode, read_body,
+    AgentEntry, Conversations, Envelope, ErrorBody, LimitsEntry, Malformed, ResumableList, encode,
+    read_body,
 };
 use super::greeting::from_relay;
 
@@ -21,6 +22,8 @@ pub(super) struct OfferBody {
     workspaces: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     agent_details: Vec<AgentEntry>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    limits: Option<LimitsEntry>,
 }
 
 impl From<&Offer> for OfferBody {
@@ -29,6 +32,7 @@ impl From<&Offer> for OfferBody {
             agents: offer.agents.clone(),
             workspaces: offer.workspaces.clone(),
             agent_details: offer.details.iter().map(Into::into).collect(),
+            limits: offer.limits.map(Into::into),
         }
     }
 }
@@ -39,6 +43,7 @@ impl From<OfferBody> for Offer {
             agents: body.agents,
             workspaces: body.workspaces,
             details: body.agent_details.into_iter().map(Into::into).collect(),
+            limits: body.limits.map(Into::into),
         }
     }
 }

@@ -4,7 +4,7 @@ use domain::content::{
     Attachment, Author, Diff, Failure, Location, Message, Part, PlanEntry, PlanStatus, Sealed,
     ToolCall, ToolDetail, ToolKind, ToolStatus, ToolUpdate, Usage,
 };
-use domain::fleet::{AgentOffer, Earlier, Launch, Named, Offer};
+use domain::fleet::{AgentOffer, Earlier, Launch, Limits, Named, Offer};
 use domain::passing::{Delta, Voice};
 use domain::session::config::{AgentConfig, SlashCommand};
 use domain::session::controls::Control;
@@ -56,6 +56,7 @@ fn greetings_acks_and_launches_are_read_as_they_were_written() {
             agents: Some(vec!["demo".into()]),
             workspaces: vec!["/kite".to_owned()],
             details: vec![],
+            limits: None,
         },
     };
     let frame = hello(&said);
@@ -154,6 +155,7 @@ fn what_a_machine_offers_is_read_as_it_was_written() {
             is_logged_in: Some(false),
             install: Some("npm install".to_owned()),
         }],
+        limits: Some(Limits { idle_stop_ms: Some(60_000), ..Limits::default() }),
     };
     let frame = encode_catalog(&offer);
     let (text, _) = open(&frame);

@@ -1,6 +1,6 @@
 //! What a machine has: its agents, and the conversations that they keep themselves.
 
-use domain::fleet::AgentOffer;
+use domain::fleet::{AgentOffer, Limits};
 use domain::{AgentType, ModelId, SessionId};
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +63,35 @@ impl From<AgentEntry> for AgentOffer {
             is_logged_in: entry.logged_in,
             install: entry.install,
         }
+    }
+}
+
+/// How much the agents of a machine may take. What is absent has no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
+pub struct LimitsEntry {
+    /// Programs that run at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agents_max: Option<u64>,
+    /// A program that had nothing to do for so long is ended until it is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_stop_ms: Option<u64>,
+    /// Memory of one program and all that it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes_max: Option<u64>,
+}
+
+impl From<Limits> for LimitsEntry {
+    fn from(limits: Limits) -> Self {
+        let Limits { agents_max, idle_stop_ms, memory_bytes_max } = limits;
+        Self { agents_max, idle_stop_ms, memory_bytes_max }
+    }
+}
+
+impl From<LimitsEntry> for Limits {
+    fn from(entry: LimitsEntry) -> Self {
+        let LimitsEntry { agents_max, idle_stop_ms, memory_bytes_max } = entry;
+        Self { agents_max, idle_stop_ms, memory_bytes_max }
     }
 }
 

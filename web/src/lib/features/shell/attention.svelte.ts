@@ -4,11 +4,12 @@ import { commandOf } from "../../session/story";
 import type { World } from "../../session/state";
 import { t } from "../../text/en";
 import { oneLine } from "../../text/plain";
-import { toSession } from "../../ui/route.svelte";
+import { toPrompt } from "../../ui/route.svelte";
 import { agentName, titleOf } from "../sessions/words";
 import { settings } from "../settings/settings.svelte";
 
-const told = new Set<string>();
+/** The questions that waited when it was last looked at. */
+let told: ReadonlySet<string> = new Set();
 let isFirst = true;
 
 export function attend(cards: World["cards"], isTold: boolean): void {
@@ -17,12 +18,14 @@ export function attend(cards: World["cards"], isTold: boolean): void {
   const badge = navigator as Navigator & { setAppBadge?: (n: number) => Promise<void> };
   void badge.setAppBadge?.(all.length).catch(() => undefined);
   const fresh = all.filter((prompt) => !told.has(prompt.prompt_id));
-  for (const prompt of all) told.add(prompt.prompt_id);
+  const before = told;
+  told = new Set(all.map((prompt) => prompt.prompt_id));
   // What waited before the page was opened is on screen, not news.
   if (isFirst) {
     isFirst = !isTold;
     return;
   }
+  if ([...before].some((id) => !told.has(id))) void withdraw(told);
   if (fresh.length === 0) return;
   if (settings.sound) chime();
   if (!settings.notify || document.visibilityState === "visible") return;
@@ -31,7 +34,7 @@ export function attend(cards: World["cards"], isTold: boolean): void {
     if (!card) continue;
     const title = t.notifyTexts.prompt(`${agentName(card)} · ${titleOf(card)}`);
     const body = oneLine(commandOf(prompt.input) ?? prompt.prompt_text, 140);
-    void notify(title, body, prompt.prompt_id, toSession(prompt.session_id));
+    void notify(title, body, prompt.prompt_id, toPrompt(prompt.session_id, prompt.prompt_id));
   }
 }
 
@@ -41,6 +44,14 @@ async function notify(title: string, body: string, tag: string, to: string): Pro
   const worker = await navigator.serviceWorker?.getRegistration().catch(() => undefined);
   if (worker) await worker.showNotification(title, { body, tag, data, icon: "/icon-192.png" });
   else new Notification(title, { body, tag });
+}
+
+/** What was answered, here or elsewhere, is not asked any more. */
+async function withdraw(open: ReadonlySet<string>): Promise<void> {
+  const worker = await navigator.serviceWorker?.getRegistration().catch(() => undefined);
+  for (const shown of (await worker?.getNotifications()) ?? []) {
+    if (!open.has(shown.tag)) shown.close();
+  }
 }
 
 /** Two quiet tones, made here: nothing is loaded. */

@@ -1,0 +1,157 @@
+//! Sends and their attempts, wherever it crashes.
+
+use super::*;
+
+// spec: native/forwarding.2
+// spec: native/delivery_state.3
+#[test]
+fn wherever_it_crashes_a_send_reaches_the_agent_once_and_is_told_delivered() {
+    for crash in CRASHES {
+        let crashed = crash_everywhere(crash, "say: a b", |world, step| {
+            assert_eq!(world.received("m1"), 1, "{crash:?} at {step}");
+            let told = world.results("m1");
+            assert!(!told.is_empty(), "{crash:?} at {step}: never told");
+            assert!(told.iter().all(|r| r == "delivered"), "{crash:?} at {step}: {told:?}");
+        });
+        assert!(crashed >= 4, "only {crashed} steps could crash");
+    }
+}
+
+#[test]
+fn wherever_it_crashes_a_failed_send_is_told_failed_and_never_reaches_the_agent() {
+    for crash in CRASHES {
+        crash_everywhere(crash, "fail: send_rejected", |world, step| {
+            assert_eq!(world.received("m1"), 0, "{crash:?} at {step}");
+            let told = world.results("m1");
+            assert!(!told.is_empty(), "{crash:?} at {step}: never told");
+            assert!(told.iter().all(|r| r == "failed"), "{crash:?} at {step}: {told:?}");
+        });
+    }
+}
+
+#[test]
+fn a_crash_around_the_agents_own_record_neither_loses_nor_doubles() {
+    for failing in [Failing::Before, Failing::After] {
+        let mut world = World::new();
+        world.connect();
+        world.records.fail_next(failing);
+        let order = deliver(&world.demo(), "m1", "hello", 5);
+        assert!(world.offer(&order).is_err());
+        world.crash(Crash::KeepsAll);
+        world.connect();
+        world.offer(&order).unwrap();
+        world.idle().unwrap();
+        assert_eq!(world.received("m1"), 1, "{failing:?}");
+        assert_eq!(world.results("m1"), ["delivered"], "{failing:?}");
+    }
+}
+
+#[test]
+fn an_attempt_that_is_offered_again_reaches_the_agent_once() {
+    let mut world = World::new();
+    world.connect();
+    let order = deliver(&world.demo(), "m1", "hello", 5);
+    world.offer(&order).unwrap();
+    world.offer(&order).unwrap();
+    // The result is acknowledged, and still the order comes once more.
+    world.ack_everything();
+    world.offer(&order).unwrap();
+    assert_eq!(world.received("m1"), 1);
+    assert_eq!(world.results("m1"), ["delivered", "delivered"]);
+    // Another life remembers it too.
+    world.ack_everything();
+    world.crash(Crash::KeepsAll);
+    world.connect();
+    world.offer(&order).unwrap();
+    assert_eq!(world.received("m1"), 1);
+}
+
+#[test]
+fn a_retry_is_another_attempt() {
+    let mut world = World::new();
+    world.connect();
+    let demo = world.demo();
+    world.offer(&deliver(&demo, "m1", "fail: send_rejected", 5)).unwrap();
+    world.offer(&deliver(&demo, "m1", "hello", 9)).unwrap();
+    assert_eq!(world.results("m1"), ["failed", "delivered"]);
+    assert_eq!(world.received("m1"), 1);
+}
+
+/// Sends one message and crashes at the step `k` for every `k`, then checks what came of it.
+fn crash_everywhere(crash: Crash, text: &str, check: impl Fn(&World, u64)) -> u64 {
+    for step in 0..100 {
+        let mut world = World::new();
+        world.connect();
+        world.disk.fail_at(step);
+        let order = deliver(&world.demo(), "m1", text, 5);
+        let crashed = world.offer(&order).and_then(|()| world.idle()).is_err();
+        if crashed {
+            world.crash(crash);
+            world.connect();
+            if world.results("m1").is_empty() {
+                world.offer(&order).unwrap();
+            }
+            world.idle().unwrap();
+        }
+        check(&world, step);
+        if !crashed {
+            return step;
+        }
+    }
+    panic!("the scenario never ended");
+}
+
+#[test]
+fn an_attempt_whose_fate_nobody_knows_is_told_so() {
+    let mut book = Book::default();
+    let attempt = journal::Attempt { session: "s-1".into(), number: Sequence(4), id: "m1".into() };
+    let (session, order) = deliver(&"s-1".into(), "m1", "hi", 4);
+    let Order::Deliver { send, .. } = order else { panic!("a delivery") };
+    let opened = Opened {
+        agent: "other".into(),
+        display_name: None,
+        workspace_path: None,
+        window_title: None,
+        model: None,
+        mode: None,
+        earlier: None,
+        worktree: None,
+        arguments: vec![],
+        launch: Some("l".into()),
+        signature: None,
+    };
+    for record in [
+        journal::Record::Opened(session.clone(), opened),
+        journal::Record::Received { session: session.clone(), attempt: Sequence(4), send },
+        journal::Record::Attempting(attempt),
+    ] {
+        book.apply(record);
+    }
+    let settings = Settings {
+        machine: "attic".into(),
+        version: String::new(),
+        agents: vec![],
+        missing: BTreeMap::new(),
+        details: vec![],
+        workspaces: vec![],
+        allowed_roots: vec![],
+        has_demo: false,
+        guards: crate::config::Guards::default(),
+    };
+    let mut engine = Engine::new(settings, book, Box::new(|| "link".to_owned()));
+    let effects = engine.start(Timestamp(0));
+    let look_up = AgentOrder::LookUp { id: "m1".into(), attempt: Sequence(4) };
+    assert!(effects.contains(&Effect::Order(session.clone(), look_up)), "{effects:?}");
+
+    let found = agents::Lookup::Unknown;
+    let looked_up = Output::LookedUp { id: "m1".into(), attempt: Sequence(4), found };
+    let effects = engine.on_outputs(&session, vec![looked_up], Timestamp(0));
+    let [Effect::Persist(journal::Record::Frame { frame, .. })] = &effects[..] else {
+        panic!("{effects:?}")
+    };
+    let text = std::str::from_utf8(frame).unwrap();
+    let envelope = wire::native::shapes::Envelope::read(text).unwrap();
+    let read = proxy_frames::read_report(&envelope, text, || "".into(), Timestamp(0)).unwrap();
+    let Some((_, Report::SendFailed { failure, .. })) = read else { panic!("{read:?}") };
+    assert_eq!(failure.code, "delivery_unknown".into());
+}

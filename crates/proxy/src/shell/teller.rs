@@ -1,0 +1,112 @@
+//! Asks agents that keep no files we know for their conversations, and remembers for a moment what
+//! they said: starting a program for it takes seconds.
+//!
+//! **Invariant**: an agent is asked by one at a time; who asks meanwhile is told the same.
+//!
+//! Not here: the dialogue (`processes`), conversations in files (`conversations`).
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use agents::Summary;
+use domain::AgentType;
+use tokio::sync::{mpsc, oneshot};
+
+/// Questions that may wait. Who asks beyond waits before it asks.
+const ASKS_MAX: usize = 64;
+/// How long what an agent said is said again. The pages of one list belong together.
+const FRESH_FOR: Duration = Duration::from_secs(60);
+
+struct Ask {
+    agent: AgentType,
+    answer: oneshot::Sender<Vec<Summary>>,
+}
+
+/// Asks.
+#[derive(Debug, Clone)]
+pub(super) struct Teller {
+    asks: mpsc::Sender<Ask>,
+}
+
+impl Teller {
+    /// What an agent keeps, as it said at most a minute ago.
+    pub(super) async fn told(&self, agent: &AgentType) -> Vec<Summary> {
+        let (answer, told) = oneshot::channel();
+        let _ = self.asks.send(Ask { agent: agent.clone(), answer }).await;
+        told.await.unwrap_or_default()
+    }
+}
+
+/// A teller, and the work that it needs done.
+pub(super) fn teller<F, T>(ask_agent: F) -> (Teller, impl Future<Output = ()>)
+where
+    F: Fn(AgentType) -> T,
+    T: Future<Output = Vec<Summary>>,
+{
+    let (asks, asked) = mpsc::channel(ASKS_MAX);
+    (Teller { asks }, serve(asked, ask_agent, FRESH_FOR))
+}
+
+/// Answers until nobody asks any more. The agents are those of the catalog, so what is remembered
+/// is bounded with it.
+async fn serve<F, T>(mut asked: mpsc::Receiver<Ask>, ask_agent: F, fresh_for: Duration)
+where
+    F: Fn(AgentType) -> T,
+    T: Future<Output = Vec<Summary>>,
+{
+    let mut known: BTreeMap<AgentType, (Instant, Vec<Summary>)> = BTreeMap::new();
+    while let Some(Ask { agent, answer }) = asked.recv().await {
+        let remembered = known.get(&agent).filter(|(at, _)| at.elapsed() < fresh_for);
+        let told = match remembered {
+            Some((_, told)) => told.clone(),
+            None => {
+                let told = ask_agent(agent.clone()).await;
+                known.insert(agent, (Instant::now(), told.clone()));
+                told
+            }
+        };
+        let _ = answer.send(told);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn summary(id: &str) -> Summary {
+        Summary { id: id.to_owned(), title: None, workspace: None, updated_at: None }
+    }
+
+    /// How often the agent was started for these questions.
+    async fn started(fresh_for: Duration, agents: &[&str]) -> usize {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
+        let ask_agent = move |agent: AgentType| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            async move { vec![summary(agent.as_str())] }
+        };
+        let (asks, asked) = mpsc::channel(1);
+        let serving = tokio::spawn(serve(asked, ask_agent, fresh_for));
+        let teller = Teller { asks };
+        for agent in agents {
+            assert_eq!(teller.told(&(*agent).into()).await, [summary(agent)]);
+        }
+        drop(teller);
+        serving.await.unwrap();
+        count.load(Ordering::Relaxed)
+    }
+
+    #[tokio::test]
+    async fn a_second_list_starts_no_program() {
+        assert_eq!(started(FRESH_FOR, &["opencode", "opencode", "other", "opencode"]).await, 2);
+    }
+
+    #[tokio::test]
+    async fn what_was_said_long_ago_is_asked_anew() {
+        assert_eq!(started(Duration::ZERO, &["opencode", "opencode"]).await, 2);
+    }
+}

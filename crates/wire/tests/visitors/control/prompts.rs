@@ -1,0 +1,188 @@
+//! Permission requests across clients, viewers and reconnects.
+
+use domain::Content;
+use domain::content::{Failure, ToolDetail, ToolStatus, ToolUpdate};
+use domain::session::{Event, Recorded, Report, prompts};
+use serde_json::json;
+
+use super::relay::{Relay, SESSION, kinds};
+
+fn answer(behavior: &str) -> serde_json::Value {
+    json!({ "type": "control_response", "response": {
+        "subtype": "success", "request_id": "p1", "response": { "behavior": behavior },
+    } })
+}
+
+fn query() -> String {
+    format!("session={SESSION}")
+}
+
+// spec: control/permissions.9
+#[test]
+fn a_request_outlives_its_client_and_is_asked_again() {
+    let mut relay = Relay::new();
+    relay.asks("p1");
+    relay.open("b", &query());
+    let heard = relay.heard("b");
+    assert_eq!(kinds(&heard), ["system/session_state_changed/requires_action", "control_request"]);
+    relay.json(
+        "b",
+        &json!({ "type": "control_request", "request_id": "i",
+        "request": { "subtype": "initialize" } }),
+    );
+    let response = relay.heard("b").remove(0);
+    let pending = &response["response"]["pending_permission_requests"];
+    assert_eq!(pending[0], heard[1]);
+}
+
+// spec: control/credentials.3
+#[test]
+fn a_viewers_answer_is_refused_and_the_question_stays_open() {
+    let mut relay = Relay::watched();
+    relay.open("v", &query());
+    relay.asks("p1");
+    relay.heard("v");
+    relay.json("v", &answer("allow"));
+    let heard = relay.heard("v");
+    assert_eq!(kinds(&heard), ["system/informational"]);
+    assert!(heard[0]["content"].as_str().unwrap().contains("may watch"));
+    relay.heard("a");
+    relay.json("a", &answer("allow"));
+    assert_eq!(kinds(&relay.heard("a")), ["system/session_state_changed/idle"]);
+    assert_eq!(relay.heard("v")[0]["type"], "control_cancel_request");
+}
+
+// spec: control/permissions.10
+#[test]
+fn an_error_response_decides_nothing() {
+    let mut relay = Relay::watched();
+    relay.asks("p1");
+    relay.heard("a");
+    relay.json(
+        "a",
+        &json!({ "type": "control_response", "response": {
+        "subtype": "error", "request_id": "p1", "error": "the window is closed" } }),
+    );
+    assert_eq!(kinds(&relay.heard("a")), ["system/informational"]);
+    assert_eq!(relay.room().session.glance().card.prompts.len(), 1);
+}
+
+// spec: control/permissions.11
+#[test]
+fn a_question_whose_answer_could_not_be_given_is_asked_again() {
+    let mut relay = Relay::watched();
+    relay.asks("p1");
+    relay.json("a", &answer("allow"));
+    relay.heard("a");
+    let settled = |it: &Recorded| {
+        let Event::Prompt(prompts::Event::Settled { request, .. }) = &it.event else { return None };
+        Some(request.clone())
+    };
+    let request = relay.room().ledger.iter().find_map(settled);
+    let failure = Some(Failure::new("selector_failure", "no such button"));
+    relay.report(Report::ControlResult { request: request.unwrap(), failure });
+    let heard = relay.heard("a");
+    assert_eq!(
+        kinds(&heard),
+        ["system/informational", "control_request", "system/session_state_changed/requires_action"]
+    );
+    relay.json("a", &answer("deny"));
+    assert_eq!(relay.room().session.glance().card.prompts.len(), 0);
+}
+
+// spec: control/permissions.13
+#[test]
+fn the_result_of_a_call_that_was_denied_is_what_the_person_said() {
+    let denied = |relay: &mut Relay, message: &str, output: Option<&str>| {
+        relay.asks("p1");
+        relay.json(
+            "a",
+            &json!({ "type": "control_response", "response": { "subtype": "success",
+                "request_id": "p1", "response": { "behavior": "deny", "message": message } } }),
+        );
+        relay.open("late", &query());
+        for name in ["a", "b", "late"] {
+            relay.heard(name);
+        }
+        let output = output.map(str::to_owned);
+        relay.report(Report::ToolUpdate(ToolUpdate {
+            id: "t1".into(),
+            status: ToolStatus::Cancelled,
+            detail: Content::Open(ToolDetail { output, ..ToolDetail::default() }),
+        }));
+        ["a", "b", "late"].map(|name| {
+            let heard = relay.heard(name);
+            let block = &heard[0]["message"]["content"][0];
+            assert_eq!((&block["tool_use_id"], &block["is_error"]), (&json!("t1"), &json!(true)));
+            block["content"].as_str().unwrap().to_owned()
+        })
+    };
+    let plain = "The call was cancelled or denied";
+    for (message, output, told) in [
+        ("not on a Friday", None, ["not on a Friday", "not on a Friday", plain]),
+        ("not on a Friday", Some("the agent's words"), ["the agent's words"; 3]),
+        ("", None, [plain; 3]),
+    ] {
+        let mut relay = Relay::watched();
+        relay.open("b", &query());
+        relay.starts("run_1");
+        assert_eq!(denied(&mut relay, message, output), told, "{message} {output:?}");
+        // Who comes back hears the same of it.
+        relay.open("again", &format!("session={SESSION}&from_sequence_num=0"));
+        let heard = relay.heard("again");
+        let result = heard.iter().find(|it| it["message"]["content"][0]["type"] == "tool_result");
+        assert_eq!(result.unwrap()["message"]["content"][0]["content"], told[0]);
+    }
+}
+
+#[test]
+fn a_question_that_goes_away_is_withdrawn() {
+    let mut relay = Relay::watched();
+    relay.asks("p1");
+    relay.heard("a");
+    relay.report(Report::PromptGone("p1".into()));
+    assert_eq!(
+        kinds(&relay.heard("a")),
+        ["control_cancel_request", "system/session_state_changed/idle"]
+    );
+}
+
+// spec: control/permissions.12
+#[test]
+fn an_answer_with_fields_of_another_shape_still_counts() {
+    for (answer, chosen) in [
+        (json!({ "behavior": "deny", "message": null, "interrupt": null }), "no"),
+        (json!({ "behavior": "deny", "message": 7 }), "no"),
+        (json!({ "behavior": "allow", "updatedInput": null, "updatedPermissions": {} }), "yes"),
+        (json!({ "behavior": "allow", "toolUseID": "t", "decisionClassification": 7 }), "yes"),
+    ] {
+        let mut relay = Relay::watched();
+        relay.asks("p1");
+        relay.heard("a");
+        relay.json(
+            "a",
+            &json!({ "type": "control_response", "response": {
+                "subtype": "success", "request_id": "p1", "response": answer } }),
+        );
+        let settled = relay.room().ledger.iter().find_map(|it| {
+            let Event::Prompt(prompts::Event::Settled { choice, .. }) = &it.event else {
+                return None;
+            };
+            choice.clone()
+        });
+        assert_eq!(settled, Some(chosen.into()), "{answer}");
+    }
+    // One that says neither leaves it open, and its sender hears why.
+    for answer in [json!({ "behavior": 7 }), json!("allow"), json!(null), json!([])] {
+        let mut relay = Relay::watched();
+        relay.asks("p1");
+        relay.heard("a");
+        relay.json(
+            "a",
+            &json!({ "type": "control_response", "response": {
+                "subtype": "success", "request_id": "p1", "response": answer } }),
+        );
+        assert_eq!(kinds(&relay.heard("a")), ["system/informational"], "{answer}");
+        assert_eq!(relay.room().session.glance().card.prompts.len(), 1);
+    }
+}

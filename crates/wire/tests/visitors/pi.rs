@@ -1,0 +1,13 @@
+//! The pi dialect.
+
+mod commands;
+mod dialogs;
+mod examples;
+mod history;
+mod hostile;
+mod queue;
+mod relay;
+mod script;
+mod sends;
+mod sessions;
+mod shown;
