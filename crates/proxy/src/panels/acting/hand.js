@@ -217,9 +217,6 @@
     document.addEventListener(type, onTyped, { capture: true, passive: true });
   }
 
-  // Before this hand came, only the person can have typed.
-  const before = globalThis.__farhelm?.typedMsAgo?.();
-  if (typeof before === "number") typedAt = performance.now() - before;
   const typedMsAgo = () => (typedAt == null ? null : performance.now() - typedAt);
 
   // ---- aiming ----
