@@ -121,7 +121,9 @@ pub(crate) async fn background_subagent(agent: &'static Agent) -> Verdict {
     let sent = stage.send(order).await;
     stage.delivered(&sent).await;
     stage.run_ended(sent.mark).await;
-    let prompt = stage.prompt(sent.mark).await;
+    // One that was asked within the run is asked anew behind it.
+    let behind = stage.client.mark();
+    let prompt = stage.prompt(behind).await;
     stage.answer(&prompt, "allow_once", &json!({})).await;
     stage
         .client
