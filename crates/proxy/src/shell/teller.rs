@@ -72,16 +72,15 @@ where
             continue;
         };
         let remembered = known.get(&agent).filter(|(at, _)| at.elapsed() < fresh_for);
-        let told = match remembered {
-            Some((_, told)) => told.clone(),
-            None => {
-                let told = ask_agent(agent.clone()).await;
-                // None may also mean that it could not say.
-                if !told.is_empty() {
-                    known.insert(agent, (Instant::now(), told.clone()));
-                }
-                told
+        let told = if let Some((_, told)) = remembered {
+            told.clone()
+        } else {
+            let told = ask_agent(agent.clone()).await;
+            // None may also mean that it could not say.
+            if !told.is_empty() {
+                known.insert(agent, (Instant::now(), told.clone()));
             }
+            told
         };
         let _ = answer.send(told);
     }
