@@ -111,7 +111,7 @@ describe("a form", () => {
     await openSession(page, /demo/i);
     await openSession(other.page, /demo/i);
     await say(page, "form: kite");
-    await page.getByText("has a question for you").first().waitFor();
+    await page.getByText("has 3 questions for you").first().waitFor();
     expect(await answer(page).isDisabled()).toBe(true);
     await page.getByText("3 questions are not answered yet.").waitFor();
     await page.getByRole("radio", { name: /The small one/ }).check();

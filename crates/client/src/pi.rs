@@ -339,10 +339,12 @@ impl Machine {
     }
 }
 
-/// A person's or the agent's words; what a run that went wrong left behind is in no history.
+/// A person's or the agent's words. What a run that went wrong left unfinished is in no history;
+/// what was finished has an id.
 fn counts(message: &Value) -> bool {
     let is_said = message["role"] == "user" || message["role"] == "assistant";
-    is_said && message["errorMessage"].is_null() && !words_of(message).is_empty()
+    let is_kept = message["errorMessage"].is_null() || message["responseId"].is_string();
+    is_said && is_kept && !words_of(message).is_empty()
 }
 
 /// The words of a message.

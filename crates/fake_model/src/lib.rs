@@ -13,6 +13,7 @@
 //! | `slow: N` | streams N words, slowly enough to be interrupted |
 //! | `think: X` | thinks first, then says `thought: X` |
 //! | `fail: CODE` | answers with this HTTP status |
+//! | `limit: N` | says in its headers that N percent of an allowance are used |
 //! | (a tool's result) | says `done: …`, and ` also: …` for words that came with the result |
 //! | anything else | says `echo(MODEL): …` |
 //!

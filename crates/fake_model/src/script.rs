@@ -20,7 +20,8 @@ const ECHO_CHARACTERS_MAX: usize = 300;
 /// More words than anybody waits for.
 const SLOW_WORDS_MAX: usize = 10_000;
 
-const COMMANDS: [&str; 8] = ["run", "write", "tool", "plan", "big", "slow", "think", "fail"];
+const COMMANDS: [&str; 9] =
+    ["run", "write", "tool", "plan", "big", "slow", "think", "fail", "limit"];
 
 /// What a request asks, freed from its API.
 #[derive(Debug, Default)]
@@ -83,6 +84,13 @@ pub(crate) fn reply(asked: &Asked) -> Result<Reply, Failure> {
     Ok(say(&format!("done: {start}{also}")))
 }
 
+/// How much of its allowance the person is told to have used with this answer, in percent.
+pub(crate) fn limit_percent(asked: &Asked) -> Option<usize> {
+    let last = asked.texts.iter().map(|text| without_wrappings(text)).rfind(|it| !it.is_empty())?;
+    let (word, rest) = command(&last)?;
+    leading_number(rest).filter(|_| word == "limit" && asked.tool_result.is_none())
+}
+
 /// The first line that is a command, split into its word and the rest.
 fn command(text: &str) -> Option<(&'static str, &str)> {
     text.lines().find_map(|line| {
@@ -121,6 +129,8 @@ fn obey(text: &str, asked: &Asked) -> Result<Reply, Failure> {
             let words = split(&format!("thought: {rest}"));
             return Ok(Reply::Say { thinking, words, pause: Pause::Word });
         }
+        // The answer's headers say it too.
+        ("limit", Some(percent)) => return Ok(say(&format!("limit at {percent}"))),
         ("fail", Some(status)) => return fail(status).map_or_else(|| Ok(echo()), Err),
         _ => return Ok(echo()),
     };
@@ -182,6 +192,14 @@ mod tests {
         assert_eq!(said(&asked("slow: down")), "echo(m): slow: down");
         assert_eq!(said(&asked("fail: 7")), "echo(m): fail: 7");
         assert_eq!(said(&asked("run:")), "echo(m): run:");
+    }
+
+    #[test]
+    fn an_allowance_is_said_and_stands_beside_the_answer() {
+        let asked = asked("limit: 85");
+        assert_eq!(said(&asked), "limit at 85");
+        assert_eq!(limit_percent(&asked), Some(85));
+        assert_eq!(limit_percent(&super::tests::asked("run: 85")), None);
     }
 
     #[test]

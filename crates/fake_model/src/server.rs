@@ -28,6 +28,7 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::api::{Answer, Beat, Route, Streamed, route};
 use crate::journal::{Arrived, Entry, Journal, Seen};
 use crate::pace::Pace;
+use crate::script::limit_percent;
 
 /// A conversation with images stays below this.
 const REQUEST_BYTES_MAX: usize = 64 << 20;
@@ -186,7 +187,11 @@ async fn receive(State(shared): State<Arc<Shared>>, request: Request) -> Respons
                     Ok(reply) if streams => {
                         let beats = api.stream(&answer, &reply);
                         let spoken = spoken(beats, shared.pace, entry, permit);
-                        return event_stream(spoken, answer.number);
+                        let mut response = event_stream(spoken, answer.number);
+                        if let Some(percent) = limit_percent(&asked) {
+                            allowance(response.headers_mut(), percent);
+                        }
+                        return response;
                     }
                     Ok(reply) => json_response(StatusCode::OK, &api.whole(&answer, &reply)),
                 }
@@ -242,6 +247,24 @@ fn event_stream(
         headers.insert("request-id", id);
     }
     response
+}
+
+/// How much of an allowance is used, in the headers of the services that say so.
+fn allowance(headers: &mut HeaderMap, percent: usize) {
+    let resets_at = (now_seconds() + 3_600).to_string();
+    let percent = percent.to_string();
+    for (name, value) in [
+        ("x-codex-primary-used-percent", percent.as_str()),
+        ("x-codex-primary-window-minutes", "300"),
+        ("x-codex-primary-reset-at", &resets_at),
+        ("anthropic-ratelimit-unified-status", "allowed_warning"),
+        ("anthropic-ratelimit-unified-representative-claim", "five_hour"),
+        ("anthropic-ratelimit-unified-reset", &resets_at),
+    ] {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(name, value);
+        }
+    }
 }
 
 fn json_response(status: StatusCode, body: &Value) -> Response {

@@ -81,8 +81,8 @@ macro_rules! real {
                 interrupt_streaming interrupt_prompt interrupt_tool
                 model_switch mode_switch queue steer
                 picture_sent plan file_written long_output all_dialects
-                resume_after_kill killed_while_streaming transcript_import api_error agent_killed
-                memory_guard
+                resume_after_kill killed_while_streaming transcript_import picture_imported api_error agent_killed
+                memory_guard limit_told compaction background_subagent
                 killed_at_received killed_at_attempting killed_at_written killed_at_heard
                 killed_at_settled
             }

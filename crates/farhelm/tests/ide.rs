@@ -5,10 +5,10 @@
 
 #[path = "ide/changes.rs"]
 mod changes;
-#[path = "ide/costs.rs"]
-mod costs;
 #[path = "ide/code_server.rs"]
 mod code_server;
+#[path = "ide/costs.rs"]
+mod costs;
 #[path = "ide/figures.rs"]
 mod figures;
 #[path = "ide/foreign.rs"]

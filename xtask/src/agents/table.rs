@@ -40,7 +40,7 @@ pub(crate) struct Table {
 }
 
 /// The rows, and what each is called for people.
-const ROWS: [(&str, &str); 28] = [
+const ROWS: [(&str, &str); 32] = [
     ("plain_streaming", "words as they come"),
     ("tool_approved", "tool approved"),
     ("tool_denied", "tool denied"),
@@ -54,6 +54,9 @@ const ROWS: [(&str, &str); 28] = [
     ("queue", "a follow-up waits"),
     ("steer", "steer in the middle of a run"),
     ("picture_sent", "a picture reaches the model"),
+    ("limit_told", "a limit of the model's service is told"),
+    ("compaction", "that it summed up the conversation is told"),
+    ("background_subagent", "a subagent works on behind the run"),
     ("plan", "its list of things to do"),
     ("file_written", "a written file as a change"),
     ("long_output", "the rest of a long output"),
@@ -61,6 +64,7 @@ const ROWS: [(&str, &str); 28] = [
     ("resume_after_kill", "goes on after the proxy was killed"),
     ("killed_while_streaming", "the same in the middle of a run"),
     ("transcript_import", "an earlier conversation is taken up"),
+    ("picture_imported", "a picture in an earlier conversation"),
     ("api_error", "the model's service fails"),
     ("agent_killed", "the agent is killed"),
     ("memory_guard", "one that takes too much memory is ended"),

@@ -138,6 +138,26 @@ fn what_was_missed_is_told_once_and_before_what_comes_live() {
     assert_eq!(client.on_text(&history(&past, asked[0]["id"].as_str().unwrap())), []);
 }
 
+// spec: pi/clients.6
+#[test]
+fn of_messages_that_a_run_was_stopped_with_only_the_finished_ones_are_in_the_history() {
+    let mut client = opened();
+    let mut finished = said("assistant", "whole");
+    finished["errorMessage"] = json!("The run was interrupted");
+    let unfinished = finished.clone();
+    finished["responseId"] = json!("m1");
+    client.on_text(&end(&unfinished));
+    let (_, asked) = client.opened(0);
+    let past = [finished.clone(), said("user", "on")];
+    let heard = client.on_text(&history(&past, asked[0]["id"].as_str().unwrap()));
+    let missed = past.map(Happening::Missed);
+    assert_eq!(heard, missed);
+    client.on_text(&end(&finished));
+    let (_, asked) = client.opened(0);
+    let past = [finished.clone(), said("user", "on"), finished];
+    assert_eq!(client.on_text(&history(&past, asked[0]["id"].as_str().unwrap())), []);
+}
+
 #[test]
 fn nobody_waits_for_more_than_can_be_remembered() {
     let mut client = opened();

@@ -41,6 +41,12 @@ pub(crate) struct Agent {
     pub(crate) tells_usage: bool,
     /// Whether it tells what a command printed.
     pub(crate) tells_output: bool,
+    /// The message that makes it sum up the conversation.
+    pub(crate) compacts: Option<&'static str>,
+    /// The message that brings it to a limit of the model's service, and the notice that follows.
+    pub(crate) limited: Option<(&'static str, &'static str)>,
+    /// The message that begins a subagent in the background, which runs a command.
+    pub(crate) works_in_background: Option<&'static str>,
 }
 
 /// What a mode does with a command that was asked about before.
@@ -71,6 +77,11 @@ pub(crate) const CLAUDE: Agent = Agent {
     lists_conversations: true,
     tells_usage: true,
     tells_output: true,
+    compacts: Some("/compact"),
+    limited: Some(("fail: 429", "retry")),
+    works_in_background: Some(
+        r#"tool: Agent {"description": "work behind", "subagent_type": "general-purpose", "prompt": "run: sleep 1; mkdir behind; echo from behind", "run_in_background": true}"#,
+    ),
 };
 
 pub(crate) const CODEX: Agent = Agent {
@@ -91,6 +102,9 @@ pub(crate) const CODEX: Agent = Agent {
     lists_conversations: true,
     tells_usage: true,
     tells_output: true,
+    compacts: None,
+    limited: Some(("limit: 85", "rate_limit")),
+    works_in_background: None,
 };
 
 pub(crate) const PI: Agent = Agent {
@@ -110,6 +124,9 @@ pub(crate) const PI: Agent = Agent {
     lists_conversations: true,
     tells_usage: true,
     tells_output: true,
+    compacts: None,
+    limited: Some(("fail: 429", "retry")),
+    works_in_background: None,
 };
 
 pub(crate) const GEMINI: Agent = Agent {
@@ -129,6 +146,9 @@ pub(crate) const GEMINI: Agent = Agent {
     lists_conversations: false,
     tells_usage: true,
     tells_output: false,
+    compacts: None,
+    limited: None,
+    works_in_background: None,
 };
 
 pub(crate) const OPENCODE: Agent = Agent {
@@ -148,6 +168,9 @@ pub(crate) const OPENCODE: Agent = Agent {
     lists_conversations: true,
     tells_usage: true,
     tells_output: true,
+    compacts: None,
+    limited: None,
+    works_in_background: None,
 };
 
 /// Needs no program and no model: it shows that the stage itself works.
@@ -168,4 +191,7 @@ pub(crate) const DEMO: Agent = Agent {
     lists_conversations: false,
     tells_usage: false,
     tells_output: true,
+    compacts: None,
+    limited: None,
+    works_in_background: None,
 };

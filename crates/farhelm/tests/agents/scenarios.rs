@@ -14,6 +14,8 @@ mod dialects;
 mod earlier;
 #[path = "scenarios/interrupts.rs"]
 mod interrupts;
+#[path = "scenarios/notices.rs"]
+mod notices;
 #[path = "scenarios/steps.rs"]
 mod steps;
 #[path = "scenarios/talking.rs"]
@@ -29,10 +31,13 @@ pub(crate) use crashes::{
     agent_killed, api_error, killed_while_streaming, memory_guard, resume_after_kill,
 };
 pub(crate) use dialects::all_dialects;
-pub(crate) use earlier::transcript_import;
+pub(crate) use earlier::{picture_imported, transcript_import};
 pub(crate) use interrupts::{interrupt_prompt, interrupt_streaming, interrupt_tool};
+pub(crate) use notices::{compaction, limit_told};
 pub(crate) use steps::{
     killed_at_attempting, killed_at_heard, killed_at_received, killed_at_settled, killed_at_written,
 };
 pub(crate) use talking::{plain_streaming, queue, steer};
-pub(crate) use tools::{always_allow, edited_input, tool_approved, tool_denied};
+pub(crate) use tools::{
+    always_allow, background_subagent, edited_input, tool_approved, tool_denied,
+};

@@ -35,7 +35,9 @@ fn a_page_of_opencode_is_a_session_that_is_sent_to_asked_and_stopped() {
     let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
 
     stage.send(&session, "hello from afar");
-    tail.until(|event| is_said(event, "hello from afar") && event["message"]["role"] == "assistant");
+    tail.until(|event| {
+        is_said(event, "hello from afar") && event["message"]["role"] == "assistant"
+    });
 
     stage.send(&session, "run: echo kite > flown.txt");
     let asked = tail.until(|event| event["type"] == "permission_prompt");

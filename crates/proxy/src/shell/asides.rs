@@ -17,7 +17,7 @@ use super::teller::{Teller, teller};
 use crate::catalog::Catalog;
 use crate::discovery::Discovery;
 use crate::engine::Preparation;
-use crate::host::{Input, Turn};
+use crate::host::{Act, Input, Turn};
 use crate::panels::ProfileSet;
 use crate::preparation::Preparer;
 use crate::{ProxyConfig, conversations, processes};
@@ -84,6 +84,10 @@ impl Asides {
     /// Begins what a turn asks for. Gives what cannot be begun.
     pub(super) fn begin(&mut self, turn: &mut Turn) -> Vec<Input> {
         let mut refused = vec![];
+        let changes_sessions = |act: &Act| matches!(act, Act::Spawn(_) | Act::Forget(_));
+        if turn.acts.iter().any(|(_, act)| changes_sessions(act)) {
+            self.teller.forget();
+        }
         for preparation in std::mem::take(&mut turn.preparations) {
             refused.extend(self.prepare(preparation));
         }

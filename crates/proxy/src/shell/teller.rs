@@ -18,9 +18,13 @@ const ASKS_MAX: usize = 64;
 /// How long what an agent said is said again. The pages of one list belong together.
 const FRESH_FOR: Duration = Duration::from_secs(60);
 
-struct Ask {
-    agent: AgentType,
-    answer: oneshot::Sender<Vec<Summary>>,
+enum Ask {
+    Tell {
+        agent: AgentType,
+        answer: oneshot::Sender<Vec<Summary>>,
+    },
+    /// There may be a conversation more.
+    Forget,
 }
 
 /// Asks.
@@ -33,8 +37,14 @@ impl Teller {
     /// What an agent keeps, as it said at most a minute ago.
     pub(super) async fn told(&self, agent: &AgentType) -> Vec<Summary> {
         let (answer, told) = oneshot::channel();
-        let _ = self.asks.send(Ask { agent: agent.clone(), answer }).await;
+        let _ = self.asks.send(Ask::Tell { agent: agent.clone(), answer }).await;
         told.await.unwrap_or_default()
+    }
+
+    /// A session began or ended here, so what was said may be old.
+    pub(super) fn forget(&self) {
+        // At the bound it is only late: nothing is said again for long.
+        let _ = self.asks.try_send(Ask::Forget);
     }
 }
 
@@ -56,15 +66,21 @@ where
     T: Future<Output = Vec<Summary>>,
 {
     let mut known: BTreeMap<AgentType, (Instant, Vec<Summary>)> = BTreeMap::new();
-    while let Some(Ask { agent, answer }) = asked.recv().await {
+    while let Some(ask) = asked.recv().await {
+        let Ask::Tell { agent, answer } = ask else {
+            known.clear();
+            continue;
+        };
         let remembered = known.get(&agent).filter(|(at, _)| at.elapsed() < fresh_for);
-        let told = match remembered {
-            Some((_, told)) => told.clone(),
-            None => {
-                let told = ask_agent(agent.clone()).await;
+        let told = if let Some((_, told)) = remembered {
+            told.clone()
+        } else {
+            let told = ask_agent(agent.clone()).await;
+            // None may also mean that it could not say.
+            if !told.is_empty() {
                 known.insert(agent, (Instant::now(), told.clone()));
-                told
             }
+            told
         };
         let _ = answer.send(told);
     }
@@ -81,7 +97,7 @@ mod tests {
         Summary { id: id.to_owned(), title: None, workspace: None, updated_at: None }
     }
 
-    /// How often the agent was started for these questions.
+    /// How often agents were started for these questions; an empty one is to forget.
     async fn started(fresh_for: Duration, agents: &[&str]) -> usize {
         let count = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&count);
@@ -93,6 +109,10 @@ mod tests {
         let serving = tokio::spawn(serve(asked, ask_agent, fresh_for));
         let teller = Teller { asks };
         for agent in agents {
+            if agent.is_empty() {
+                teller.asks.send(Ask::Forget).await.unwrap();
+                continue;
+            }
             assert_eq!(teller.told(&(*agent).into()).await, [summary(agent)]);
         }
         drop(teller);
@@ -108,5 +128,6 @@ mod tests {
     #[tokio::test]
     async fn what_was_said_long_ago_is_asked_anew() {
         assert_eq!(started(Duration::ZERO, &["opencode", "opencode"]).await, 2);
+        assert_eq!(started(FRESH_FOR, &["opencode", "", "opencode"]).await, 2);
     }
 }

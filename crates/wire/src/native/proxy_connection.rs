@@ -52,7 +52,6 @@ impl Default for ProxyLimits {
 
 /// What the shell must do, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(clippy::large_enum_variant, reason = "passed on at once, never stored in numbers")]
 pub enum ProxyOutput {
     /// One UTF-8 JSON text frame.
     Send(Bytes),

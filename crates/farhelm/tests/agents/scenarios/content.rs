@@ -22,7 +22,16 @@ pub(crate) async fn picture_sent(agent: &'static Agent) -> Verdict {
     if !stage.can("images") {
         return Verdict::Cannot("it takes no pictures");
     }
-    let upload = upload(&stage, "picture.png", "image/png", PICTURE);
+    show_picture(&mut stage).await;
+    let has = |body: &Value| body.to_string().contains(PICTURE_BEGINS);
+    let seen = stage.model.wait_for(PATIENCE, |seen| has(&seen.body)).await;
+    assert!(seen.is_some(), "the model never saw the picture");
+    Verdict::Works
+}
+
+/// Sends a picture, and takes the answer.
+pub(super) async fn show_picture(stage: &mut Stage) {
+    let upload = upload(stage, "picture.png", "image/png", PICTURE);
     let picture = json!({"attachment_id": upload["attachment_id"], "name": "picture.png",
         "kind": "uploaded_file"});
     let mark = stage.client.mark();
@@ -34,10 +43,6 @@ pub(crate) async fn picture_sent(agent: &'static Agent) -> Verdict {
             "attachments": [picture], "created_at": "2026-11-16T10:00:00.000Z"}))
         .await;
     stage.done(&sent, "completed").await;
-    let has = |body: &Value| body.to_string().contains(PICTURE_BEGINS);
-    let seen = stage.model.wait_for(PATIENCE, |seen| has(&seen.body)).await;
-    assert!(seen.is_some(), "the model never saw the picture");
-    Verdict::Works
 }
 
 /// The agent's list of things to do is shown as one.

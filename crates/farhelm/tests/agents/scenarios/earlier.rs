@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::content::show_picture;
 use super::crashes::{knows, up};
 use crate::agent::Agent;
 use crate::client::PATIENCE;
@@ -39,6 +40,28 @@ pub(crate) async fn transcript_import(agent: &'static Agent) -> Verdict {
     Verdict::Works
 }
 
+/// A picture of an earlier conversation stands in its message.
+pub(crate) async fn picture_imported(agent: &'static Agent) -> Verdict {
+    let mut stage = Stage::open(agent).await;
+    if !agent.lists_conversations || !stage.can("images") {
+        return Verdict::Cannot("its earlier conversations have no pictures");
+    }
+    show_picture(&mut stage).await;
+    close(&mut stage).await;
+    let conversation = listed(&mut stage).await;
+    let resume = json!({"type": "resume_session", "agent_type": agent.name,
+        "conversation_id": conversation["conversation_id"]});
+    stage.session = stage.launch(&resume).await;
+    let history = history(&mut stage).await;
+    if history.to_string().contains("[image: ") {
+        return Verdict::Cannot("it keeps only where a picture lay");
+    }
+    let parts = history["messages"].as_array().unwrap().iter();
+    let mut parts = parts.flat_map(|message| message["parts"].as_array().into_iter().flatten());
+    assert!(parts.any(|part| part["kind"] == "image"), "{history}");
+    Verdict::Works
+}
+
 async fn close(stage: &mut Stage) {
     let (mark, session) = (stage.client.mark(), stage.session.clone());
     stage.client.ask(json!({"type": "close_session", "session_id": session})).await;
@@ -66,15 +89,19 @@ async fn listed(stage: &mut Stage) -> Value {
     }
 }
 
-async fn was_taken_up_once(stage: &mut Stage) {
+async fn history(stage: &mut Stage) -> Value {
     let (mark, session) = (stage.client.mark(), stage.session.clone());
     let id = stage.client.ask(json!({"type": "history_request", "session_id": session})).await;
-    let history = stage
+    stage
         .client
         .wait(mark, "the history", |frame| {
             frame["type"] == "history_snapshot" && frame["request_id"] == id
         })
-        .await;
+        .await
+}
+
+async fn was_taken_up_once(stage: &mut Stage) {
+    let history = history(stage).await;
     let messages = history["messages"].as_array().unwrap();
     for (role, said) in [
         ("user", "remember the kite"),

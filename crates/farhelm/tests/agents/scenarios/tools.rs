@@ -111,3 +111,25 @@ fn above_has_rule(words: &str) -> bool {
 pub(crate) fn is_prompt(frame: &Value) -> bool {
     frame["type"] == "permission_prompt"
 }
+
+/// What a subagent does in the background is told to its end, also when the run ended before.
+pub(crate) async fn background_subagent(agent: &'static Agent) -> Verdict {
+    let Some(order) = agent.works_in_background else {
+        return Verdict::Cannot("it has no subagents in the background");
+    };
+    let mut stage = Stage::open(agent).await;
+    let sent = stage.send(order).await;
+    stage.delivered(&sent).await;
+    stage.run_ended(sent.mark).await;
+    // One that was asked within the run is asked anew behind it.
+    let behind = stage.client.mark();
+    let prompt = stage.prompt(behind).await;
+    stage.answer(&prompt, "allow_once", &json!({})).await;
+    stage
+        .client
+        .wait(sent.mark, "the end of what it runs", |frame| {
+            words(&frame["output"]).contains("from behind") && frame["status"] == "completed"
+        })
+        .await;
+    Verdict::Works
+}
