@@ -7,14 +7,14 @@
 mod changes;
 #[path = "ide/code_server.rs"]
 mod code_server;
-#[path = "ide/costs.rs"]
-mod costs;
 #[path = "ide/figures.rs"]
 mod figures;
 #[path = "ide/foreign.rs"]
 mod foreign;
 #[path = "ide/lives.rs"]
 mod lives;
+#[path = "ide/many.rs"]
+mod many;
 #[path = "ide/opencode.rs"]
 mod opencode;
 #[path = "ide/stage.rs"]

@@ -60,7 +60,7 @@ fn a_page_of_opencode_is_a_session_that_is_sent_to_asked_and_stopped() {
 /// Presses the button of this meaning.
 fn answer(stage: &Stage, session: &str, prompt: &Value, choice: &str) {
     let id = prompt["prompt_id"].as_str().unwrap();
-    stage.place.told(&["answer", session, choice, "--prompt", id]);
+    stage.place.told(&["answer", session, id, choice]);
 }
 
 /// As the page writes a folder into its address.

@@ -166,8 +166,7 @@ impl Watcher {
     /// Only what is needed to hear of frames and pushes.
     async fn begin(&mut self) -> Result<(), Fault> {
         self.call("Page.enable", json!({})).await?;
-        let binding = json!({"name": BINDING, "executionContextName": cdp::WORLD});
-        self.call("Runtime.addBinding", binding).await?;
+        self.bind().await?;
         if self.kind == TargetKind::Page {
             let About { window_title, window_url, .. } = self.about.borrow().clone();
             let hand = self.hand(watch::Sender::new(None).subscribe());
@@ -176,6 +175,12 @@ impl Watcher {
             self.tell(Seen::Window(window)).await;
         }
         Ok(())
+    }
+
+    /// What observers push through.
+    async fn bind(&self) -> Result<(), Fault> {
+        let binding = json!({"name": BINDING, "executionContextName": cdp::WORLD});
+        self.call("Runtime.addBinding", binding).await.map(drop)
     }
 
     /// Whether frames or documents moved.
@@ -341,6 +346,8 @@ impl Watcher {
         number: Number,
     ) -> Result<Place, Fault> {
         let place = cdp::world(&self.browser, &self.session, frame).await?;
+        // Once more: a world that was made for a look, before anything was turned on, has none.
+        self.bind().await?;
         let expression = format!(
             "(void ({})({}, {}, {}), true)",
             agents::panel::OBSERVER,

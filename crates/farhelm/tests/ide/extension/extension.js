@@ -22,6 +22,8 @@ const provider = {
   provideTokenCount: async () => 1,
 };
 
+let written;
+
 const note = {
   prepareInvocation: async ({ input }) => ({
     invocationMessage: "Writing a note",
@@ -30,6 +32,7 @@ const note = {
   invoke: async ({ input }) => {
     const folder = vscode.workspace.workspaceFolders[0].uri.fsPath;
     fs.writeFileSync(path.join(folder, "note.txt"), input.line);
+    written = input.line;
     return new vscode.LanguageModelToolResult([new vscode.LanguageModelTextPart("written")]);
   },
 };
@@ -49,8 +52,10 @@ async function answer(request, _context, stream, token) {
   if (word === "ask") {
     const call = { input: { line: rest }, toolInvocationToken: request.toolInvocationToken };
     try {
+      written = undefined;
       await vscode.lm.invokeTool("farhelm_note", call, token);
-      stream.markdown(`the note is written: ${rest}`);
+      // A tool that was skipped answers as well.
+      stream.markdown(written === rest ? `the note is written: ${rest}` : `no note: ${rest}`);
     } catch (error) {
       stream.markdown(`no note: ${error.message}`);
     }
@@ -71,4 +76,6 @@ exports.activate = (context) => {
     vscode.lm.registerTool("farhelm_note", note),
     vscode.chat.createChatParticipant("farhelm.script", answer),
   );
+  // A message that comes before this is never answered.
+  fs.writeFileSync(path.join(vscode.workspace.workspaceFolders[0].uri.fsPath, "active"), "");
 };

@@ -329,6 +329,11 @@
       };
     },
 
+    // What a text itself names where the panel has its habit.
+    stickyIn(words) {
+      return stickyOf(words);
+    },
+
     begin() {
       isOurs = true;
     },

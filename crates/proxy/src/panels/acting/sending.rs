@@ -52,12 +52,21 @@ pub(super) async fn send(hand: &Hand<'_>, text: &str, images: &[Image]) -> Resul
         let words = "This panel takes no pictures";
         return Err(Failure::new("control_not_supported", words));
     }
-    let state = ready(hand).await?;
+    let mut state = ready(hand).await?;
     let draft = state.text.clone().unwrap_or_default();
+    // Whoever names the participant takes the place of the one that is named there.
+    let named: String =
+        hand.call("stickyIn", &[json!(text)]).await.map_err(|fault| lost(&fault))?;
+    let rest = text.strip_prefix(&named).filter(|rest| !named.is_empty() && !rest.is_empty());
+    let renames = rest.is_some() && !state.sticky.is_empty() && state.sticky != named;
+    if rest.is_some() {
+        state.sticky = named;
+    }
+    let text = rest.unwrap_or(text);
     hand.call::<()>("begin", &[]).await.map_err(|fault| lost(&fault))?;
     let attention = Attention::take(hand).await.map_err(|fault| lost(&fault))?;
     let mut attempt =
-        Attempt { hand, state: &state, is_dirty: false, has_images: !images.is_empty() };
+        Attempt { hand, state: &state, renames, is_dirty: false, has_images: !images.is_empty() };
     let outcome = attempt.run(text, images).await;
     let may_touch =
         !matches!(&outcome, Err(failure) if failure.code.as_str() == "delivery_unknown");
@@ -101,6 +110,8 @@ async fn ready(hand: &Hand<'_>) -> Result<State, Failure> {
 struct Attempt<'a, 'b> {
     hand: &'a Hand<'b>,
     state: &'a State,
+    /// Whether what stands before every message is to be another one.
+    renames: bool,
     /// Whether something of ours is in the composer.
     is_dirty: bool,
     has_images: bool,
@@ -172,7 +183,8 @@ impl Attempt<'_, '_> {
         let Some(backspace) = Chord::parse("Backspace") else { return Ok(()) };
         for round in 0..3 {
             let state = self.hand.state().await.map_err(failed)?;
-            if state.text.as_deref() == Some("") {
+            let has_other = self.renames && !state.sticky.is_empty();
+            if state.text.as_deref() == Some("") && !has_other {
                 return Ok(());
             }
             if round == 1 {
