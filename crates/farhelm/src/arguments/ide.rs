@@ -11,6 +11,7 @@ use crate::folders;
 
 /// Where panels are, and what may be started to have some.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_field_names, reason = "each is the name of its flag")]
 pub(crate) struct Ide {
     /// A debug port of an IDE or browser whose agents to show: PORT, or 127.0.0.1:PORT;
     /// repeatable. Every program of this computer can use such a port

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::stage::Stage;
 use crate::support::{Lines, said};
 
-const PANELS: usize = 20;
+const PANELS: u32 = 20;
 const IDLE: Duration = Duration::from_secs(30);
 const CHANGES: usize = 100;
 /// Of the kernel's clock, in which it counts a process's time.
@@ -23,7 +23,7 @@ fn figures_of_twenty_panels() {
     let bare = browser_use(&stage, IDLE);
     stage.up();
     stage.until("every panel", |sessions| {
-        (sessions.iter().filter(|it| it["status"] == "healthy").count() == PANELS).then_some(())
+        (sessions.iter().filter(|it| it["status"] == "healthy").count() == tabs.len()).then_some(())
     });
     let process = stage.up.as_ref().map(|up| up.running.0.id()).unwrap();
     // What attaching takes is no part of being idle.
@@ -31,7 +31,7 @@ fn figures_of_twenty_panels() {
     let before = processor_seconds(process);
     let watched = browser_use(&stage, IDLE);
     let machine = (processor_seconds(process) - before) / IDLE.as_secs_f64();
-    let share = |seconds: f64| seconds / PANELS as f64 * 100.0;
+    let share = |seconds: f64| seconds / f64::from(PANELS) * 100.0;
 
     stage.place.told(&["sessions"]);
     let tail = Lines::of(stage.place.farhelm(&["tail", "--all", "--json"]));
@@ -40,7 +40,7 @@ fn figures_of_twenty_panels() {
         let words = format!("change number {number}.");
         let begun = Instant::now();
         let say = json!({"do": "say", "role": "assistant", "text": words});
-        stage.panel_does(&tabs[number % PANELS], &say);
+        stage.panel_does(&tabs[number % tabs.len()], &say);
         tail.until(|event| said(event).is_some_and(|it| it.contains(&words)));
         times.push(begun.elapsed());
     }

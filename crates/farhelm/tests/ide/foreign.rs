@@ -28,7 +28,7 @@ impl Served {
                 let _ = at.map(|at| tell.send(line[at..].trim().to_owned()));
             }
         });
-        let url = told.recv_timeout(PATIENCE * 2).expect("it says where it listens");
+        let url = told.recv_timeout(PATIENCE * 2).unwrap();
         Self { url, _running: running }
     }
 }

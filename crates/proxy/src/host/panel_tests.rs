@@ -39,10 +39,18 @@ impl Driver for Panel {
                 let reason = CloseReason::TargetClosed;
                 return vec![Output::Report(Report::Closed { reason, request: None })];
             }
-            _ => return vec![],
+            AgentInput::Line(_)
+            | AgentInput::Complaint(_)
+            | AgentInput::Ended(_)
+            | AgentInput::Read { .. }
+            | AgentInput::Filed { .. }
+            | AgentInput::Terminal(..)
+            | AgentInput::Kept { .. }
+            | AgentInput::Panel(_)
+            | AgentInput::Held(_) => return vec![],
         };
         let (kind, label) = ("idle".to_owned(), "Idle".to_owned());
-        let activity = Some(Activity { kind: kind.into(), label: Some(label), updated_at: now });
+        let activity = Some(Activity { kind, label: Some(label), updated_at: now });
         let told = Report::Status { health, activity, reason: None };
         vec![Output::Ready, Output::Report(told)]
     }
