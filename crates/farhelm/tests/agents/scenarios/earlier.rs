@@ -44,7 +44,7 @@ pub(crate) async fn transcript_import(agent: &'static Agent) -> Verdict {
 pub(crate) async fn picture_imported(agent: &'static Agent) -> Verdict {
     let mut stage = Stage::open(agent).await;
     if !agent.lists_conversations || !stage.can("images") {
-        return Verdict::Cannot("its earlier conversations have no pictures");
+        return Verdict::Cannot("its earlier conversations are not listed");
     }
     show_picture(&mut stage).await;
     close(&mut stage).await;

@@ -115,7 +115,7 @@ pub(crate) fn is_prompt(frame: &Value) -> bool {
 /// What a subagent does in the background is told to its end, also when the run ended before.
 pub(crate) async fn background_subagent(agent: &'static Agent) -> Verdict {
     let Some(order) = agent.works_in_background else {
-        return Verdict::Cannot("it has no subagents in the background");
+        return Verdict::Cannot("not tried: no subagent like that is known of it");
     };
     let mut stage = Stage::open(agent).await;
     let sent = stage.send(order).await;
