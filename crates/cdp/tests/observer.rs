@@ -254,7 +254,8 @@ async fn observing_leaves_focus_scroll_and_the_document_as_they_were() {
                  for (const type of ['focusin', 'focusout', 'scroll', 'click', 'pointerdown', 'keydown'])
                    document.addEventListener(type, (event) => heard.push(event.type), true);
                  globalThis.state = () => {
-                   const places = [...document.querySelectorAll('*')].map((it) => it.scrollTop);
+                   const moved = [...document.querySelectorAll('*')].filter((it) => it.scrollTop);
+                   const places = moved.map((it) => [it.className, it.scrollTop]);
                    return JSON.stringify([document.activeElement.className, places, getSelection().toString()]);
                  };
                  for (const it of document.querySelectorAll('*')) if (it.scrollHeight > it.clientHeight + 50) it.scrollTop = 37;

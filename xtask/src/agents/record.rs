@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn every_pinned_agent_has_a_recording_of_its_version() {
         let pins = Pins::read(&shell::root().join("xtask/agents.toml")).unwrap();
-        for agent in &pins.agents {
+        for agent in pins.agents.iter().filter(|agent| !agent.hosts) {
             let name = format!("{}-{}.jsonl", agent.name, agent.version);
             assert!(
                 shell::root().join(FOLDER).join(&name).is_file(),

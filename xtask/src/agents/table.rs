@@ -171,10 +171,10 @@ not a line
 
     #[test]
     fn only_the_table_of_a_page_is_replaced() {
-        let page = format!("above\n{BEGIN}\nold\n{END}\nbelow");
+        let page = format!("above\n{BEGIN}\nstale words\n{END}\nbelow");
         let put = read(REPORT).put_into(&page).unwrap();
         assert!(put.starts_with("above\n") && put.ends_with(&format!("\n{END}\nbelow")), "{put}");
-        assert!(!put.contains("old") && put.contains("| a 1 |"), "{put}");
+        assert!(!put.contains("stale words") && put.contains("| a 1 |"), "{put}");
         assert_eq!(read(REPORT).put_into("no table"), None);
     }
 

@@ -53,7 +53,8 @@ fn pis_own_client_prompts_steers_asks_and_aborts() {
     assert_eq!(told["queued"], json!({ "steering": [], "followUp": ["say: later"] }));
     let aborted = told["aborted"].as_array().unwrap();
     assert_eq!(aborted[0], "aborted");
-    assert!(aborted[1].as_str().unwrap().starts_with("word word"), "{aborted:?}");
+    // As far as it had come.
+    assert!(aborted[1].as_str().unwrap().starts_with("word"), "{aborted:?}");
     assert_eq!(told["asked"], json!(["select", "ran: ls"]));
     assert_eq!(told["name"], "tried");
     // What people said (3) and the agent (3), and the result of its tool.
