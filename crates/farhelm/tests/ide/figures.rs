@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::stage::{Stage, id};
 use crate::support::{Lines, said};
@@ -36,33 +36,64 @@ fn figures_of_twenty_panels() {
     let machine = (processor_seconds(process) - before) / IDLE.as_secs_f64();
     let share = |seconds: f64| seconds / f64::from(PANELS) * 100.0;
 
-    // Behind others: browsers let hidden pages look at their clocks once a second.
-    let first = stage.until("the first window", |sessions| {
-        sessions.iter().find(|it| it["window_title"] == "window 0.").map(id)
-    });
-    let tail = Lines::of(stage.place.farhelm(&["tail", &first, "--after", "0", "--json"]));
-    let mut times: Vec<Duration> = vec![];
-    for number in 0..CHANGES {
-        let words = format!("change number {number}.");
-        let begun = Instant::now();
-        let say = json!({"do": "say", "role": "assistant", "text": words});
-        stage.panel_does(&tabs[0], &say);
-        tail.until(|event| said(event).is_some_and(|it| it.contains(&words)));
-        times.push(begun.elapsed());
-    }
-    times.sort();
-    let at = |part: usize| times[(times.len() * part / 100).min(times.len() - 1)].as_millis();
     eprintln!(
         "panels: {PANELS} attached, idle: farhelm {:.3} % of a core for each, the browser {:.3} % \
-         (without farhelm {:.3} %); a change reaches a client in {} ms (p50), {} ms (p95), {} ms \
-         at most",
+         (without farhelm {:.3} %)",
         share(machine),
         share(watched),
         share(bare),
-        at(50),
-        at(95),
-        at(100),
     );
+    // Behind others, and in front.
+    time_changes(&stage, "behind others", (0, &tabs[0]));
+    let in_front = tabs.last().unwrap();
+    stage.call("Target.activateTarget", json!({"targetId": in_front}));
+    time_changes(&stage, "in front", (PANELS - 1, in_front));
+}
+
+/// How long a change in a window takes to a client that watches.
+fn time_changes(stage: &Stage, place: &str, (number, tab): (u32, &str)) {
+    let title = format!("window {number}.");
+    let session = stage.until("the window's session", |sessions| {
+        sessions.iter().find(|it| it["window_title"] == title.as_str()).map(id)
+    });
+    let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
+    let page = stage.page(tab);
+    let time = |what: &str,
+                order: &dyn Fn(&str) -> Value,
+                is_seen: &dyn Fn(&Value, &str) -> bool| {
+        let mut times: Vec<Duration> = vec![];
+        for number in 0..CHANGES {
+            let words = format!("{what} number {number}. ");
+            let begun = Instant::now();
+            stage.page_does(&page, &order(&words));
+            tail.until(|event| is_seen(event, words.trim()));
+            times.push(begun.elapsed());
+        }
+        times.sort();
+        let at = |part: usize| times[(times.len() * part / 100).min(times.len() - 1)].as_millis();
+        eprintln!(
+            "panels: {what} in a window {place} reach a client in {} ms (p50), {} ms (p95), {} ms \
+             at most",
+            at(50),
+            at(95),
+            at(100),
+        );
+    };
+    let is_said = |event: &Value, words: &str| said(event).is_some_and(|it| it.contains(words));
+    let say = |words: &str| json!({"do": "say", "role": "assistant", "text": words});
+    time("messages", &say, &is_said);
+    time("questions", &|words| json!({"do": "ask", "text": words}), &|event, words| {
+        event["type"] == "permission_prompt"
+            && event["prompt_text"].as_str().is_some_and(|it| it.contains(words))
+    });
+    stage.page_does(&page, &json!({"do": "withdraw"}));
+    stage.page_does(&page, &json!({"do": "busy", "busy": true}));
+    stage.page_does(&page, &say("It begins. "));
+    time("streamed words", &|words| json!({"do": "write", "text": words}), &|event, words| {
+        event["type"] == "message_delta"
+            && event["content"].as_str().is_some_and(|it| it.contains(words))
+    });
+    stage.page_does(&page, &json!({"do": "busy", "busy": false}));
 }
 
 /// How much of a core the browser takes meanwhile, all its processes together.

@@ -95,11 +95,25 @@ impl Stage {
 
     /// Has a panel do something by itself.
     pub(crate) fn panel_does(&self, target: &str, detail: &Value) {
-        let event = format!(
-            "document.dispatchEvent(new CustomEvent('panel:do', {{detail: {}}}))",
-            json!(detail.to_string())
-        );
-        self.script(target, &event);
+        self.script(target, &doing(detail));
+    }
+
+    /// A page to which several scripts are given, without a new way in for each.
+    pub(crate) fn page(&self, target: &str) -> Page {
+        let address = format!("127.0.0.1:{}", self.port);
+        let attach = async {
+            let browser = Browser::connect(&address).await?;
+            let session = browser.attach(target).await?;
+            Ok::<_, cdp::Fault>(Page { browser, session })
+        };
+        self.runtime.block_on(attach).unwrap()
+    }
+
+    /// Has the panel in a page do something by itself.
+    pub(crate) fn page_does(&self, page: &Page, detail: &Value) {
+        let params = json!({"expression": doing(detail)});
+        let run = page.browser.call(Some(&page.session), "Runtime.evaluate", params);
+        self.runtime.block_on(run).unwrap();
     }
 
     pub(crate) fn sessions(&self) -> Vec<Value> {
@@ -134,6 +148,17 @@ impl Stage {
         let told = self.place.json(&["send", session, words, "--json"]);
         assert_eq!(told["type"], "message_delivered", "{told}");
     }
+}
+
+/// A page that one is attached to.
+pub(crate) struct Page {
+    browser: Browser,
+    session: cdp::SessionId,
+}
+
+fn doing(detail: &Value) -> String {
+    let detail = json!(detail.to_string());
+    format!("document.dispatchEvent(new CustomEvent('panel:do', {{detail: {detail}}}))")
 }
 
 pub(crate) fn id(session: &Value) -> String {

@@ -108,6 +108,9 @@ pub(super) struct Peek {
     pub(super) epoch: String,
     #[serde(default)]
     pub(super) n: u64,
+    /// Only asks to be woken after so long.
+    #[serde(default)]
+    pub(super) due_ms: Option<u64>,
     #[serde(default)]
     pub(super) rows: Vec<PeekedRow>,
     #[serde(default)]

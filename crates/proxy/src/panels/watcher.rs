@@ -17,7 +17,7 @@ use agents::panel::profile::TargetKind;
 use cdp::{Browser, Event, Fault, Place};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
 use super::acting::Actor;
 use super::candidates::{Candidate, candidates};
@@ -35,6 +35,8 @@ const REST_WITHIN: Duration = Duration::from_secs(5);
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 /// How often the whole view is asked for, by which the observer knows that it is wanted.
 const LEASE: Duration = Duration::from_secs(120);
+/// The longest that an observer may wait to be woken.
+const DUE_MAX: Duration = Duration::from_millis(500);
 /// Looks in a row that do not find the panel's element before it counts as hidden.
 const MISSES_MAX: u8 = 2;
 
@@ -211,6 +213,10 @@ impl Watcher {
         panel.heard_at = Instant::now();
         panel.is_blind = false;
         let peek = Peek::read(push);
+        if let Some(due_ms) = peek.due_ms {
+            let (browser, place) = (self.browser.clone(), panel.place.clone());
+            return wake_after(browser, place, Duration::from_millis(due_ms).min(DUE_MAX));
+        }
         if !panel.is_told {
             panel.is_settled = peek.is_settled();
             if panel.is_settled && (self.kind == TargetKind::Page || self.about.borrow().is_named())
@@ -507,7 +513,18 @@ impl Watcher {
 }
 
 const STOP: &str = "(globalThis.__farhelm?.stop(), true)";
+const DUE: &str = "(globalThis.__farhelm?.due(), true)";
 const WHOLE: &str = "globalThis.__farhelm ? globalThis.__farhelm.snapshot() : null";
+
+/// Wakes an observer whose own clock hardly ticks. It asks once for each time that it looks, so
+/// there is one of these for each panel.
+fn wake_after(browser: Browser, place: Place, pause: Duration) {
+    tokio::spawn(async move {
+        sleep(pause).await;
+        // If it fails, its own clock does it, later.
+        let _ = browser.evaluate(&place, DUE, false).await;
+    });
+}
 
 /// The observer's whole view, now.
 pub(super) async fn whole(browser: &Browser, place: &Place) -> Result<String, Fault> {

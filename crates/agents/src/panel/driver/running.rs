@@ -12,6 +12,8 @@ use crate::panel::frames::Push;
 /// How long a panel must be quiet before what it shows counts as finished. Buttons flicker between
 /// two steps of an agent.
 const SETTLE_MS: u64 = 800;
+/// The same where nothing goes on, and nothing is being loaded: what comes then comes whole.
+const SETTLE_AT_REST_MS: u64 = 100;
 /// How long after a delivery the agent may take to show that it is at work.
 const BEGIN_MS: u64 = 10_000;
 
@@ -52,8 +54,8 @@ impl Running {
         self.idle_since.map(|since| since.max(self.changed_at))
     }
 
-    pub(super) fn is_settled(&self, now: Timestamp) -> bool {
-        self.quiet_since().is_some_and(|since| now.ms_since(since) >= SETTLE_MS)
+    pub(super) fn is_settled(&self, settle_ms: u64, now: Timestamp) -> bool {
+        self.quiet_since().is_some_and(|since| now.ms_since(since) >= settle_ms)
     }
 }
 
@@ -68,6 +70,11 @@ impl PanelDriver {
         }
         self.running.idle_since = None;
         self.running.expected_until = None;
+        self.begin_run(now);
+    }
+
+    /// The agent is at work: on what is being sent, or on something of its own.
+    pub(super) fn begin_run(&mut self, now: Timestamp) {
         let begun = self.flight().map(|flight| {
             flight.was_busy = true;
             (flight.run.clone(), flight.id.clone())
@@ -83,6 +90,12 @@ impl PanelDriver {
         self.scribe.begin_run(run, cause, now);
     }
 
+    /// How long a panel must be quiet now.
+    pub(super) fn settle_ms(&self, now: Timestamp) -> u64 {
+        let is_at_rest = self.scribe.run().is_none() && now >= self.warm_at;
+        if is_at_rest { SETTLE_AT_REST_MS } else { SETTLE_MS }
+    }
+
     /// A name for a run that began in the panel itself.
     fn own_run(&self, now: Timestamp) -> RunId {
         let digest = Sha256::digest(format!("{} {}", self.session, now.0).as_bytes());
@@ -96,7 +109,7 @@ impl PanelDriver {
         if self.scribe.run().is_none()
             || is_expected
             || self.flight().is_some()
-            || !self.running.is_settled(now)
+            || !self.running.is_settled(SETTLE_MS, now)
         {
             return;
         }
@@ -121,7 +134,7 @@ impl PanelDriver {
         if !is_open || is_typing || !self.can_follow() {
             return None;
         }
-        let quiet = self.running.quiet_since()?.plus_ms(SETTLE_MS);
+        let quiet = self.running.quiet_since()?.plus_ms(self.settle_ms(self.woken_at));
         Some(self.running.expected_until.map_or(quiet, |until| until.max(quiet)))
     }
 

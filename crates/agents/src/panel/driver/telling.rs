@@ -53,6 +53,8 @@ struct Open {
     /// What was passed on, after `from`.
     told: String,
     units: u64,
+    /// How long it was when it was last looked at, in bytes.
+    length: usize,
 }
 
 impl Rows {
@@ -109,7 +111,7 @@ impl PanelDriver {
 
     /// Tells what is new in the rows.
     pub(super) fn follow_rows(&mut self, now: Timestamp) {
-        self.go_through(now, self.running.is_settled(now));
+        self.go_through(now, self.running.is_settled(self.settle_ms(now), now));
     }
 
     /// Tells the rows as far as they came: nothing more is to come.
@@ -216,8 +218,15 @@ impl PanelDriver {
         if !self.rows.open.contains_key(&row.key) && !self.open_row(row, slot) {
             return;
         }
+        let length = row.text.len();
+        let grows = self.rows.open.get(&row.key).is_some_and(|open| length > open.length);
+        // Words that grow are work, whatever else the panel shows.
+        if grows && !is_finished && self.scribe.run().is_none() {
+            self.begin_run(now);
+        }
         let has_run = self.scribe.run().is_some();
         let Some(open) = self.rows.open.get_mut(&row.key) else { return };
+        open.length = length;
         let part = row.text.get(open.from..).unwrap_or(&row.text);
         if !is_finished {
             let more = part.strip_prefix(open.told.as_str()).filter(|more| !more.is_empty());
@@ -264,7 +273,7 @@ impl PanelDriver {
             self.rows.open.pop_first();
         }
         let id = self.id_of(&row.key, number);
-        let open = Open { id, from, number, told: String::new(), units: 0 };
+        let open = Open { id, from, number, told: String::new(), units: 0, length: row.text.len() };
         self.rows.open.insert(row.key.clone(), open);
         true
     }

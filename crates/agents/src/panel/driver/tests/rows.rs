@@ -39,6 +39,31 @@ fn words_that_grow_are_passed_on_live_and_recorded_once_when_all_is_quiet() {
 }
 
 #[test]
+fn words_that_grow_where_no_sign_of_work_is_seen_are_a_run_and_live_all_the_same() {
+    let mut bench = Bench::attached();
+    bench.show(&[("user", "hi"), ("assistant", "One")]);
+    bench.show(&[("user", "hi"), ("assistant", "One two")]);
+    assert_eq!(bench.live_words(), "One two");
+    bench.show(&[("user", "hi"), ("assistant", "One two three")]);
+    assert_eq!(bench.live_words(), "One two three");
+    bench.pass(1_000);
+    assert_eq!(bench.messages(), ["user: hi", "agent: One two three"]);
+    let is_end = |report: &&Report| matches!(report, Report::RunEnded { .. });
+    assert_eq!(bench.reports().into_iter().filter(is_end).count(), 1);
+}
+
+#[test]
+fn a_row_that_comes_whole_to_a_panel_at_rest_is_told_at_once_and_is_no_run() {
+    let mut bench = Bench::attached();
+    bench.pass(10_000);
+    bench.show(&[("assistant", "By the way")]);
+    bench.pass(150);
+    assert_eq!(bench.messages(), ["agent: By the way"]);
+    let is_run = |report: &&Report| matches!(report, Report::RunStarted { .. });
+    assert_eq!(bench.reports().into_iter().filter(is_run).count(), 0);
+}
+
+#[test]
 fn words_that_are_written_anew_are_not_passed_on_but_recorded_right() {
     let mut bench = Bench::attached();
     bench.show_busy(&[("assistant", "Hel")]);
