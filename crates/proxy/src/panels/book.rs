@@ -191,9 +191,11 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let Some(folder) = path.parent() else { return Err(io::ErrorKind::InvalidInput.into()) };
     fs::create_dir_all(folder)?;
     let beside = path.with_extension("new");
-    let mut file = File::create(&beside)?;
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
     #[cfg(unix)]
-    std::os::unix::fs::PermissionsExt::set_mode(&mut file.metadata()?.permissions(), 0o600);
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&beside)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&beside, path)?;
@@ -228,6 +230,12 @@ mod tests {
         book.note(&"s-2".into(), mark("t2", "gull", None));
         assert!(book.note_print(&"s-2".into(), "p1") && !book.note_print(&"s-2".into(), "p1"));
         book.save();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let about = folder.path().join(FILE_NAME).metadata().unwrap();
+            assert_eq!(about.permissions().mode() & 0o777, 0o600, "for nobody else");
+        }
 
         let book = Book::open(folder.path());
         assert_eq!(name(&book, &mark("t9", "kite", Some("c1"))).as_deref(), Some("s-1"));
