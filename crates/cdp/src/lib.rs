@@ -23,7 +23,7 @@ mod place;
 pub use browser::{Browser, CALL_TIMEOUT};
 pub use connection::{Event, Events, Heard};
 pub use fault::Fault;
-pub use place::{Place, WORLD, world};
+pub use place::{Place, WORLD, world, world_named};
 
 /// Names an attached target on the browser's one socket.
 #[derive(

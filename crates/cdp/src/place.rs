@@ -30,13 +30,24 @@ pub struct Place {
 
 /// Our world in a frame; made if it is not there yet.
 pub async fn world(browser: &Browser, session: &SessionId, frame: &str) -> Result<Place, Fault> {
+    world_named(WORLD, browser, session, frame).await
+}
+
+/// A world of this name in a frame. All who name it the same share it, whichever connection they
+/// came by.
+pub async fn world_named(
+    name: &str,
+    browser: &Browser,
+    session: &SessionId,
+    frame: &str,
+) -> Result<Place, Fault> {
     // Without it nobody tells of contexts that go, and no binding works after a reload.
     browser.call(Some(session), "Runtime.enable", json!({})).await?;
-    if let Some(place) = browser.place(session, frame).await? {
+    if let Some(place) = browser.place_named(name, session, frame).await? {
         return Ok(place);
     }
     let method = "Page.createIsolatedWorld";
-    let params = json!({"frameId": frame, "worldName": WORLD, "grantUniveralAccess": false});
+    let params = json!({"frameId": frame, "worldName": name, "grantUniveralAccess": false});
     let answer = browser.call(Some(session), method, params).await?;
     let missing = || Fault::Incomplete { method: method.to_owned(), missing: "a context" };
     let context = answer["executionContextId"].as_i64().ok_or_else(missing)?;
@@ -50,9 +61,18 @@ impl Browser {
     /// Our world in a frame if it is there: made by [`world`], or by a script that the browser
     /// runs in every new document in a world of this name.
     pub async fn place(&self, session: &SessionId, frame: &str) -> Result<Option<Place>, Fault> {
+        self.place_named(WORLD, session, frame).await
+    }
+
+    async fn place_named(
+        &self,
+        name: &str,
+        session: &SessionId,
+        frame: &str,
+    ) -> Result<Option<Place>, Fault> {
         let contexts = self.contexts(session).await?;
         let ours =
-            contexts.into_iter().rev().find(|told| told.world == WORLD && told.frame == frame);
+            contexts.into_iter().rev().find(|told| told.world == name && told.frame == frame);
         Ok(ours.map(|told| Place {
             session: session.clone(),
             context: told.number,

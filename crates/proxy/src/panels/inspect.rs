@@ -19,6 +19,8 @@ use super::skeletons::proposals;
 
 /// Targets of one port that are looked at.
 const TARGETS_MAX: usize = 64;
+/// Not the one in which a panel may be watched at the same time.
+const WORLD: &str = "farhelm-inspection";
 
 /// A debug port.
 #[derive(Debug, Clone, Serialize)]
@@ -135,7 +137,7 @@ async fn panels(
     let mut seen = vec![];
     for candidate in candidates(kind, &frames, profiles.all()) {
         for profile in &candidate.profiles {
-            let place = cdp::world(browser, session, &candidate.frame).await?;
+            let place = cdp::world_named(WORLD, browser, session, &candidate.frame).await?;
             let (push, bones) = observe(browser, &place, profile, with_bones).await?;
             let is_there = profile.target.scope.is_empty() || push.landmarks.scope.is_some();
             if is_there {

@@ -441,9 +441,18 @@ impl Watcher {
                 self.pushed(frame, &push).await;
             }
             Err(Fault::Closed) => {}
-            // The next look finds the new document.
-            Err(Fault::Gone) => self.look(false).await,
+            Err(Fault::Gone) => self.observe_again(frame).await,
             Err(fault) => self.blind(frame, &fault.to_string()).await,
+        }
+    }
+
+    /// Its document is another one, or somebody took the observer out of it.
+    async fn observe_again(&mut self, frame: &str) {
+        let Some(panel) = self.panels.get(frame) else { return };
+        let (profile, number) = (Arc::clone(&panel.profile), panel.number);
+        match self.browser.is_there(&panel.place).await {
+            Ok(true) => self.install(frame, profile, Some(number)).await,
+            Ok(false) | Err(_) => self.look(false).await,
         }
     }
 
