@@ -7,6 +7,8 @@
 mod changes;
 #[path = "ide/code_server.rs"]
 mod code_server;
+#[path = "ide/faults.rs"]
+mod faults;
 #[path = "ide/figures.rs"]
 mod figures;
 #[path = "ide/foreign.rs"]

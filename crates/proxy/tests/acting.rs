@@ -8,6 +8,8 @@ mod controls;
 mod dialogs;
 #[path = "acting/every_panel.rs"]
 mod every_panel;
+#[path = "acting/hostile.rs"]
+mod hostile;
 #[path = "acting/sending.rs"]
 mod sending;
 #[path = "acting/stage.rs"]

@@ -34,8 +34,9 @@
   let typedAt = null;
   let told = new Map(); // key -> hash of the row that was pushed last
   let longest = 0;
+  let newChats = 0; // how often the person asked for one
   const cache = new WeakMap(); // row element -> what was read of it
-  const appearances = earlier?.appearances ?? new Map(); // dialog -> how often it came
+  const appearances = earlier?.appearances ?? new Map(); // dialog -> when it came
 
   // ---- small things ----
 
@@ -399,15 +400,16 @@
     const now = new Set(found.map((dialog) => dialog.base));
     for (const [base, seen] of appearances) if (!now.has(base)) seen.isOpen = false;
     for (const base of now) {
-      const seen = appearances.get(base) ?? { count: 0, isOpen: false };
+      const seen = appearances.get(base) ?? { at: 0, isOpen: false };
       appearances.delete(base);
-      if (!seen.isOpen) seen.count++;
+      // By its time: no number is used again when the document is another one.
+      if (!seen.isOpen) seen.at = Math.max(seen.at + 1, Math.round(performance.timeOrigin + performance.now()));
       seen.isOpen = true;
       appearances.set(base, seen);
       if (appearances.size > APPEARANCES_MAX) appearances.delete(appearances.keys().next().value);
     }
   };
-  const idOf = (dialog) => `${dialog.base}.${appearances.get(dialog.base)?.count ?? 1}`;
+  const idOf = (dialog) => `${dialog.base}.${(appearances.get(dialog.base)?.at ?? 0).toString(36)}`;
 
   // The live dialog of this id, if it is still as it was told; else null.
   const liveDialog = (id) => {
@@ -425,6 +427,9 @@
       return { alternative: 0 };
     }
     const found = find(alternatives, document);
+    // Of two that are alike, the one that was chosen stays while it is in sight.
+    const stays = scope?.isConnected && found && found.element !== scope && isInSight(scope);
+    if (stays && scope.matches(alternatives[found.alternative])) return { ...found, element: scope };
     scope = found?.element ?? null;
     return found;
   };
@@ -507,6 +512,7 @@
       model: named.name,
       waiting: waiting(foundScope),
       conversation: conversation(),
+      new_chats: newChats,
       title: document.title,
       url: location.href,
       ready: document.readyState === "complete",
@@ -637,7 +643,8 @@
   };
 
   const onTyped = (event) => {
-    if (!event.isTrusted || !scope) return;
+    // Those who act type as well.
+    if (!event.isTrusted || !scope || globalThis.__farhelmHand?.isActing?.()) return;
     const target = event.composedPath()[0];
     const composer = find(profile.composer.any, scope)?.element;
     if (composer && target instanceof Node && (composer === target || composer.contains(target))) {
@@ -645,7 +652,16 @@
       schedule();
     }
   };
-  const TYPED = ["input", "keydown"];
+  const TYPED = ["beforeinput", "input", "keydown"];
+  // The person asked for a new chat: what is shown next may have no name of its own.
+  const newChat = profile.new_chat?.find((step) => step.click)?.click.join(", ");
+  const onClick = (event) => {
+    if (!event.isTrusted || !newChat || !scope) return;
+    const pressed = event.composedPath()[0];
+    if (!(pressed instanceof Element) || !pressed.closest(newChat)) return;
+    newChats++;
+    schedule();
+  };
   const onFocus = () => schedule();
   const onLoad = () => schedule();
 
@@ -656,6 +672,7 @@
     around.observe(document, { subtree: true, childList: true });
     // Some editors tell no input; a key is a sign of somebody as well.
     for (const type of TYPED) document.addEventListener(type, onTyped, { capture: true, passive: true });
+    document.addEventListener("click", onClick, { capture: true, passive: true });
     document.addEventListener("focusin", onFocus, { capture: true, passive: true });
     document.addEventListener("focusout", onFocus, { capture: true, passive: true });
     addEventListener("load", onLoad, { passive: true });
@@ -674,6 +691,7 @@
     clearInterval(beat);
     scheduled = null;
     for (const type of TYPED) document.removeEventListener(type, onTyped, { capture: true });
+    document.removeEventListener("click", onClick, { capture: true });
     document.removeEventListener("focusin", onFocus, { capture: true });
     document.removeEventListener("focusout", onFocus, { capture: true });
     removeEventListener("load", onLoad);
@@ -719,6 +737,7 @@
 
   const observer = {
     epoch,
+    id: profile.id,
     revision: profile.revision,
     appearances,
     snapshot,
@@ -726,6 +745,7 @@
     stop,
     skeleton,
     // For those who act: the live elements as this script sees them.
+    scope: () => (refreshScope(), scope),
     dialog: (id) => liveDialog(id)?.element ?? null,
     button: (id, label) => liveDialog(id)?.buttons.find((button) => button.label === label)?.element ?? null,
     composer: () => (refreshScope(), (scope && find(profile.composer.any, scope)?.element) ?? null),

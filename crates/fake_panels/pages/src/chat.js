@@ -56,6 +56,7 @@ export class Chat {
     for (let number = 0; number < Number(option("rows") ?? 0); number += 1) {
       this.add(number % 2 ? "assistant" : "user", `earlier row ${number}`);
     }
+    this.#recall();
     const sticky = option("sticky") ?? "";
     if (option("draft") || sticky) this.editor.set(sticky + (option("draft") ?? ""));
     if (mutates("rename-send")) this.#renameSend();
@@ -73,6 +74,11 @@ export class Chat {
     const empty = this.editor.text() === "" && this.images.length === 0;
     // As most panels do: nothing to send, nothing to press.
     if (button && "disabled" in button && !this.skin.buttonStops) button.disabled = empty;
+    // Whoever types waits for a button that never comes to life.
+    if (mutates("hold-send") && !empty) {
+      button.disabled = true;
+      tell("typing", { text: this.editor.text() });
+    }
   }
 
   pasted(files) {
@@ -110,6 +116,7 @@ export class Chat {
     row.element = this.skin.row(row);
     this.rows.push(row);
     this.skin.transcript.append(row.element);
+    this.#keep();
     if (mutates("virtual")) {
       for (const old of this.rows.slice(0, -VIRTUAL_ROWS)) old.element.remove();
     }
@@ -138,6 +145,7 @@ export class Chat {
         element.addEventListener("mousemove", () => this.#swap("Delete everything?"), { once: true });
       }
     }
+    this.#keep();
     tell("asked", { dialog: dialog.id, text });
   }
 
@@ -151,13 +159,22 @@ export class Chat {
     this.rows = [];
     this.conversation = `conversation-${instance}-${Date.now()}`;
     this.skin.conversed?.(this.conversation);
+    this.#keep();
+    // The new chat's field comes later.
+    if (mutates("slow-chat")) {
+      this.editor.element.hidden = true;
+      setTimeout(() => (this.editor.element.hidden = false), SLOW_MS * 2);
+    }
     tell("new_chat");
   }
 
   #answer(dialog, label, event) {
-    tell("answered", { dialog: dialog.id, text: dialog.text, label, is_trusted: event.isTrusted });
+    const told = tell("answered", { dialog: dialog.id, text: dialog.text, label, is_trusted: event.isTrusted });
+    if (mutates("reload-on-answer")) return void told.then(() => location.reload());
     if (this.dialog !== dialog || mutates("stuck-dialog")) return;
     this.#closeDialog();
+    // The same once more, at once: another question in the same words.
+    if (mutates("ask-again") && this.#asked === 1) return this.ask(dialog.text, dialog.labels);
     this.add("assistant", `chose: ${label}`);
     this.#setBusy(false);
   }
@@ -166,6 +183,22 @@ export class Chat {
     for (const element of this.#dialogElements) element.remove();
     this.#dialogElements = [];
     this.dialog = null;
+    this.#keep();
+  }
+
+  // A panel that shows after a reload what it showed before.
+  #keep() {
+    if (!mutates("keep")) return;
+    const rows = this.rows.map(({ role, text }) => ({ role, text }));
+    const asked = this.dialog && { text: this.dialog.text, labels: this.dialog.labels };
+    sessionStorage.setItem(`${instance}-kept`, JSON.stringify({ rows, asked }));
+  }
+
+  #recall() {
+    const kept = mutates("keep") && JSON.parse(sessionStorage.getItem(`${instance}-kept`) ?? "null");
+    if (!kept) return;
+    for (const { role, text } of kept.rows) this.add(role, text);
+    if (kept.asked) this.ask(kept.asked.text, kept.asked.labels);
   }
 
   #swap(text) {
@@ -184,6 +217,7 @@ export class Chat {
     this.#timer = setInterval(() => {
       row.text += words.shift() ?? "";
       this.skin.update(row);
+      this.#keep();
       if (mutates("reload") && !sessionStorage.getItem(`${instance}-reloaded`) && words.length) {
         sessionStorage.setItem(`${instance}-reloaded`, "1");
         return location.reload();

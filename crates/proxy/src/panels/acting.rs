@@ -9,6 +9,7 @@
 //! Not here: who may act at the same time (one at a time for each window: the caller), which panel
 //! (`panels`), the words of jobs (`agents`).
 
+mod around;
 mod attention;
 mod fault;
 mod hand;
@@ -42,7 +43,9 @@ pub struct Actor {
 impl Actor {
     /// Gets ready: from here on it is known when the person types.
     pub async fn prepare(&self) -> Result<(), Failure> {
-        Hand::new(self).await.map(drop)
+        let hand = Hand::new(self).await?;
+        // Whoever was here before may have been killed while typing.
+        hand.call::<()>("finish", &[]).await.map_err(|fault| fault::lost(&fault))
     }
 
     /// Does one thing, from beginning to end.
@@ -59,6 +62,7 @@ impl Actor {
                     let words = "This panel has no way known here to open a new chat";
                     return Err(Failure::new("launch_not_supported", words));
                 }
+                sending::undisturbed(&hand).await?;
                 steps::take(&hand, &self.profile.new_chat).await?;
                 Ok(Done::Plainly)
             }

@@ -53,6 +53,10 @@ pub(super) struct Live {
     pub(super) hand: Hand,
     /// Since when its conversation has no name any more.
     pub(super) nameless_since: Option<Instant>,
+    /// How often the person asked for a new chat in its document.
+    pub(super) new_chats: u64,
+    /// Until then a transcript that is emptied is a new chat.
+    pub(super) begins_until: Option<Instant>,
 }
 
 /// A session whose panel went away.

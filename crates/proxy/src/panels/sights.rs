@@ -119,6 +119,12 @@ pub(super) struct Peek {
     pub(super) waiting: Option<String>,
     #[serde(default)]
     pub(super) conversation: Option<String>,
+    /// How often the person asked for a new chat in this document.
+    #[serde(default)]
+    pub(super) new_chats: u64,
+    /// How many rows there are.
+    #[serde(default)]
+    pub(super) count: u64,
     #[serde(default)]
     pub(super) ready: bool,
     #[serde(default)]
@@ -142,5 +148,10 @@ impl Peek {
     /// Whether the panel has come to rest, so that what it shows tells which one it is.
     pub(super) fn is_settled(&self) -> bool {
         self.ready && (self.composer.is_some() || self.waiting.is_some())
+    }
+
+    /// Whether the panel is one in which nothing was said yet.
+    pub(super) fn is_blank(&self) -> bool {
+        self.ready && self.composer.is_some() && self.waiting.is_none() && self.count == 0
     }
 }

@@ -46,6 +46,8 @@
 
   const scope = () => {
     const alternatives = profile.target.scope ?? [];
+    // Of two alike, the one that is observed.
+    if (globalThis.__farhelm?.id === profile.id) return globalThis.__farhelm.scope() ?? null;
     return alternatives.length ? find(alternatives, document) : document.documentElement;
   };
 
@@ -205,19 +207,61 @@
 
   // Editors that write for themselves let no `input` come after `beforeinput`.
   const TYPING = ["beforeinput", "input", "keydown", "compositionupdate"];
-  let typedAt = null;
+  let typedAt = null; // into the composer
+  let typedBesideAt = null; // anywhere else: the focus would be taken from them
   let isOurs = false; // our own keys are trusted, too
-  const onTyped = (event) => {
-    if (!event.isTrusted || isOurs) return;
+  let typedMeanwhile = false; // by the person, while we type
+  let ourKey = null; // what we press just now: { key, sends, landed, missed }
+  let isInserting = false;
+  let isAstray = false; // our text would have gone somewhere else
+
+  const isWithin = (event) => {
     const here = composer();
     const target = event.composedPath()[0];
-    if (here && target instanceof Node && here.contains(target)) typedAt = performance.now();
+    return here != null && target instanceof Node && here.contains(target);
   };
+  const stopped = (event) => {
+    event.preventDefault();
+    event.stopImmediatePropagation();
+  };
+
+  // Before the page hears of it: a key or a text of ours is for the composer, or for nobody.
+  const onKeyGuard = (event) => {
+    if (!event.isTrusted || event.key !== ourKey?.key) return;
+    const isRight = isWithin(event) && (!ourKey.sends || mayGive());
+    if (isRight) return void (ourKey.landed = true);
+    ourKey.missed = true;
+    stopped(event);
+  };
+  const onTextGuard = (event) => {
+    // A single letter may be the person's.
+    if (!event.isTrusted || !isInserting || (event.data?.length ?? 0) < 2 || isWithin(event)) return;
+    isAstray = true;
+    stopped(event);
+  };
+  const onTyped = (event) => {
+    if (!event.isTrusted) return;
+    if (isOurs && (event.type !== "keydown" || event.key === ourKey?.key)) return;
+    if (!isWithin(event)) return void (typedBesideAt = performance.now());
+    typedAt = performance.now();
+    if (isOurs) typedMeanwhile = true;
+  };
+  window.addEventListener("keydown", onKeyGuard, { capture: true });
+  window.addEventListener("beforeinput", onTextGuard, { capture: true });
   for (const type of TYPING) {
     document.addEventListener(type, onTyped, { capture: true, passive: true });
   }
 
-  const typedMsAgo = () => (typedAt == null ? null : performance.now() - typedAt);
+  const msSince = (at) => (at == null ? null : performance.now() - at);
+
+  // ---- what is to be sent ----
+
+  let held = null; // the composer's text as it was found to be right
+  // Whether the very text is still there, and nothing is asked.
+  const mayGive = () => {
+    const here = composer();
+    return here != null && withoutSticky(text(here)) === held && !isAsking();
+  };
 
   // ---- aiming ----
 
@@ -225,7 +269,7 @@
   const locate = (wanted) => {
     switch (wanted.kind) {
       case "control":
-        return control(profile[wanted.name]);
+        return wanted.gives && !mayGive() ? null : control(profile[wanted.name]);
       case "composer":
         return composer();
       case "button":
@@ -274,23 +318,26 @@
     return hit != null && (hit === element || element.contains(hit));
   };
 
-  let aim = null; // what is being pressed: { wanted, element, point, until, landed, missed }
+  let aim = null; // what is being pressed: { wanted, element, point, until, landed, missed, late }
+  let pressed = null; // what was
 
   const onPress = (event) => {
-    if (!aim || performance.now() > aim.until || !event.isTrusted) return;
+    if (!aim || !event.isTrusted) return;
     // Another place is the person's own mouse.
     if (Math.abs(event.clientX - aim.point.x) > 2 || Math.abs(event.clientY - aim.point.y) > 2) return;
+    // After so long a time it may be anybody's.
+    if (!aim.landed && !aim.missed && performance.now() > aim.until) return void (aim.late = true);
     const target = event.composedPath()[0];
     const isRight = target instanceof Node && aim.element.contains(target);
     const isSame = aim.landed || locate(aim.wanted) === aim.element;
-    if (isRight && isSame) {
+    if (isRight && isSame && !aim.missed) {
       aim.landed = true;
+      pressed = aim.element;
       return;
     }
     if (aim.landed) return;
     aim.missed = true;
-    event.preventDefault();
-    event.stopImmediatePropagation();
+    stopped(event);
   };
   const PRESSES = ["pointerdown", "mousedown", "pointerup", "mouseup", "click"];
   for (const type of PRESSES) window.addEventListener(type, onPress, { capture: true });
@@ -304,6 +351,8 @@
 
     end() {
       for (const type of PRESSES) window.removeEventListener(type, onPress, { capture: true });
+      window.removeEventListener("keydown", onKeyGuard, { capture: true });
+      window.removeEventListener("beforeinput", onTextGuard, { capture: true });
       for (const type of TYPING) {
         document.removeEventListener(type, onTyped, { capture: true });
       }
@@ -320,7 +369,9 @@
         sticky: element ? stickyOf(text(element)) : "",
         has_chips: element ? chips(element) : false,
         is_focused: element ? isFocusWithin(element) : false,
-        typed_ms_ago: typedMsAgo(),
+        typed_ms_ago: msSince(typedAt),
+        typed_beside_ms_ago: msSince(typedBesideAt),
+        typed_meanwhile: typedMeanwhile,
         is_asking: isAsking(),
         is_busy: isBusy(),
         waiting: reasonToWait(),
@@ -334,23 +385,60 @@
       return stickyOf(words);
     },
 
+    // From here on what is typed is ours. How things stand in this very moment.
     begin() {
+      const seen = hand.state();
       isOurs = true;
+      typedMeanwhile = false;
+      return { ...seen, typed_meanwhile: false };
     },
     finish() {
       isOurs = false;
+      isInserting = false;
+      ourKey = null;
+      held = null;
+    },
+    isActing: () => isOurs,
+
+    // A key of ours comes next; after it, whether it came to the composer.
+    beforeKey(key, sends) {
+      ourKey = { key, sends, landed: false, missed: false };
+    },
+    afterKey() {
+      const landed = ourKey?.landed ?? false;
+      ourKey = null;
+      return landed;
+    },
+    // A text of ours comes next, if the focus is where it belongs.
+    beforeText() {
+      const element = composer();
+      isAstray = false;
+      isInserting = element != null && isFocusWithin(element);
+      return isInserting;
+    },
+    afterText() {
+      isInserting = false;
+      return !isAstray;
+    },
+    // What the composer holds now is what is to be sent.
+    hold() {
+      const seen = hand.state();
+      held = seen.text;
+      return seen;
     },
 
     remember() {
       remembered = document.activeElement;
     },
+    // Only what we took: whoever went elsewhere meanwhile stays there.
     restore() {
       const element = composer();
-      if (remembered && remembered !== document.body && remembered.isConnected) {
-        if (document.activeElement !== remembered) remembered.focus({ preventScroll: true });
-      } else if (element && isFocusWithin(element)) {
-        document.activeElement.blur();
-      }
+      const active = document.activeElement;
+      const isOurPress = pressed != null && pressed.contains(active);
+      const isTaken = active == null || active === document.body || isOurPress || (element && isFocusWithin(element));
+      if (isTaken && remembered && remembered !== document.body && remembered.isConnected) {
+        if (active !== remembered) remembered.focus({ preventScroll: true });
+      } else if (isTaken) active?.blur();
       remembered = null;
     },
 
@@ -375,7 +463,9 @@
     whole() {
       const element = composer();
       if (!element) return null;
-      return withoutSticky(profile.composer.editor === "monaco" ? (copied(element) ?? text(element)) : text(element));
+      // Of nothing, some copy a line's end.
+      const shown = text(element);
+      return withoutSticky(profile.composer.editor === "monaco" && shown ? (copied(element) ?? shown) : shown);
     },
 
     // By an event that says that it was pasted; as paragraphs, for editors that would else lose
@@ -441,7 +531,8 @@
         point = middle(element);
       }
       const isClear = isHit(element, point);
-      aim = { wanted, element, point, until: performance.now() + GUARD_MS, landed: false, missed: false };
+      aim = { wanted, element, point, until: performance.now() + GUARD_MS, landed: false, missed: false, late: false };
+      pressed = null;
       return { found: true, is_disabled: false, is_clear: isClear, x: point.x, y: point.y };
     },
     aimed: () => aim?.element ?? null,
@@ -454,7 +545,7 @@
       return isThere && isHit(aim.element, point);
     },
     verdict() {
-      const seen = { landed: aim?.landed ?? false, missed: aim?.missed ?? false };
+      const seen = { landed: aim?.landed ?? false, missed: aim?.missed ?? false, late: aim?.late ?? false };
       aim = null;
       return seen;
     },
@@ -463,6 +554,7 @@
     pressByScript(wanted, how) {
       const element = locate(wanted);
       if (!element || isDisabled(element)) return false;
+      pressed = element;
       if (how === "dom") {
         element.click();
         return true;
@@ -532,7 +624,9 @@
       },
       there: ({ wanted }) => locate(wanted) != null,
       gone: ({ wanted }) => locate(wanted) == null,
-      dialogGone: ({ dialog }) => globalThis.__farhelm?.dialog(dialog) == null,
+      // One that has other buttons now may ask something else in the same words.
+      dialogGone: ({ dialog }) =>
+        globalThis.__farhelm?.dialog(dialog) == null || (pressed != null && !pressed.isConnected),
       listed: () => options().length > 0,
       model: ({ name }) => hand.model() === name,
       grown: ({ signs }) => hand.signs() !== signs,

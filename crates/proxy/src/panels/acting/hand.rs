@@ -32,7 +32,12 @@ pub(super) struct State {
     /// Whether there is more in it than text.
     pub(super) has_chips: bool,
     pub(super) is_focused: bool,
+    /// Into the composer, by the person.
     pub(super) typed_ms_ago: Option<f64>,
+    /// Anywhere else in the panel's document.
+    pub(super) typed_beside_ms_ago: Option<f64>,
+    /// The person typed into the composer while we did.
+    pub(super) typed_meanwhile: bool,
     pub(super) is_asking: bool,
     pub(super) is_busy: bool,
     pub(super) waiting: Option<String>,

@@ -135,18 +135,47 @@ impl Hand<'_> {
         self.input("Input.dispatchKeyEvent", chord.event("keyUp")).await
     }
 
-    /// Selects everything where the focus is.
-    pub(super) async fn select_all(&self, is_mac: bool) -> Result<(), Fault> {
-        self.key(&Chord::select_all(is_mac)).await
+    /// The same for the composer and nothing else; whether it came there.
+    pub(super) async fn key_within(&self, chord: &Chord) -> Result<bool, Fault> {
+        self.before_key(chord, false).await?;
+        let pressed = self.key(chord).await;
+        let came = self.after_key().await;
+        pressed.and(came)
+    }
+
+    /// Only in the composer the next key does anything; one that sends only while the composer
+    /// holds what is to be sent, and nothing is asked.
+    pub(super) async fn before_key(&self, chord: &Chord, sends: bool) -> Result<(), Fault> {
+        self.call("beforeKey", &[json!(chord.key), json!(sends)]).await
+    }
+
+    /// Whether it came to the composer.
+    pub(super) async fn after_key(&self) -> Result<bool, Fault> {
+        self.call("afterKey", &[]).await
+    }
+
+    /// Selects everything in the composer.
+    pub(super) async fn select_all(&self, is_mac: bool) -> Result<bool, Fault> {
+        self.key_within(&Chord::select_all(is_mac)).await
     }
 
     /// Puts text where the focus is, as an input method does.
     pub(super) async fn insert(&self, text: &str) -> Result<(), Fault> {
-        self.insert_within(cdp::CALL_TIMEOUT, text).await
+        self.insert_for(cdp::CALL_TIMEOUT, text).await
     }
 
-    /// The same for a long text, for which a browser takes its time.
-    pub(super) async fn insert_within(&self, within: Duration, text: &str) -> Result<(), Fault> {
+    /// The same into the composer and nowhere else; whether it came there. A browser takes its
+    /// time for a long text.
+    pub(super) async fn insert_within(&self, time: Duration, text: &str) -> Result<bool, Fault> {
+        if !self.call::<bool>("beforeText", &[]).await? {
+            return Ok(false);
+        }
+        let inserted = self.insert_for(time, text).await;
+        let came = self.call::<bool>("afterText", &[]).await;
+        inserted.and(came)
+    }
+
+    async fn insert_for(&self, within: Duration, text: &str) -> Result<(), Fault> {
         let (browser, page) = (&self.actor.browser, Some(&self.actor.page));
         let params = json!({"text": text});
         browser.call_within(within, page, "Input.insertText", params).await.map(drop)

@@ -85,7 +85,9 @@ async fn open(hand: &Hand<'_>, rules: &ModelRules) -> Result<(), Failure> {
                 return Err(Failure::new("control_not_supported", words));
             }
             Pressed::Disabled => return Err(failed("The model cannot be changed now")),
-            Pressed::Covered => return Err(failed("Something lies over the choice of models")),
+            Pressed::Covered | Pressed::Astray => {
+                return Err(failed("Something lies over the choice of models"));
+            }
             Pressed::Unknown(fault) => return Err(lost(&fault)),
         }
         let opened = hand.until("listed", json!({}), MENU_TIMEOUT).await;

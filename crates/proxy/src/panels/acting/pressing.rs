@@ -15,6 +15,7 @@ use domain::content::Failure;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::around::Around;
 use super::fault::{failed, lost, missing, other_dialog, unknown};
 use super::hand::Hand;
 use super::input::Chord;
@@ -25,6 +26,8 @@ const DIALOG_GONE_TIMEOUT: Duration = Duration::from_secs(5);
 const STOPPED_TIMEOUT: Duration = Duration::from_secs(10);
 /// A radio button lets its submit button come to life.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a press may take to come to the panel: as long as it is guarded there.
+const GUARDED: Duration = Duration::from_millis(1_500);
 /// How often something that moves or is covered is aimed at.
 const AIMS_MAX: usize = 5;
 const AIM_STEP: Duration = Duration::from_millis(100);
@@ -40,6 +43,8 @@ pub(super) enum Pressed {
     Disabled,
     /// Something else is where it is: nothing was pressed.
     Covered,
+    /// The panel did not hear of it.
+    Astray,
     /// The browser was lost in the middle: it may have been pressed.
     Unknown(Fault),
 }
@@ -60,6 +65,9 @@ struct Aim {
 #[derive(Deserialize)]
 struct Verdict {
     landed: bool,
+    missed: bool,
+    /// It came so late that it could be anybody's.
+    late: bool,
 }
 
 impl Hand<'_> {
@@ -84,10 +92,15 @@ impl Hand<'_> {
                     return Ok(Pressed::Absent);
                 }
                 let Some(enter) = Chord::parse("Enter") else { return Ok(Pressed::Absent) };
-                match self.key(&enter).await {
-                    Ok(()) => Ok(Pressed::Landed),
-                    Err(fault) => Ok(Pressed::Unknown(fault)),
+                self.before_key(&enter, true).await?;
+                if let Err(fault) = self.key(&enter).await {
+                    return Ok(Pressed::Unknown(fault));
                 }
+                Ok(match self.after_key().await {
+                    Ok(true) => Pressed::Landed,
+                    Ok(false) => Pressed::Astray,
+                    Err(fault) => Pressed::Unknown(fault),
+                })
             }
         }
     }
@@ -116,6 +129,9 @@ impl Hand<'_> {
             return Ok(Pressed::Covered);
         }
         let point = self.in_target((aim.x, aim.y)).await?;
+        if self.is_hidden(point).await {
+            return Ok(Pressed::Covered);
+        }
         self.move_to(point).await?;
         // The mouse alone may have changed what is there.
         if !self.call::<bool>("still", &[]).await? {
@@ -126,10 +142,26 @@ impl Hand<'_> {
             return Ok(Pressed::Unknown(fault));
         }
         match self.call::<Verdict>("verdict", &[]).await {
-            Ok(Verdict { landed: true }) => Ok(Pressed::Landed),
-            Ok(Verdict { landed: false }) => Ok(Pressed::Covered),
+            Ok(Verdict { landed: true, .. }) => Ok(Pressed::Landed),
+            Ok(Verdict { late: true, .. }) => {
+                let method = "the press".to_owned();
+                Ok(Pressed::Unknown(Fault::Late { method, within: GUARDED }))
+            }
+            Ok(Verdict { missed: true, .. }) => Ok(Pressed::Covered),
+            Ok(Verdict { .. }) => Ok(Pressed::Astray),
             Err(fault) => Ok(Pressed::Unknown(fault)),
         }
+    }
+
+    /// Whether the window around a webview shows something else there: a notification, a menu.
+    async fn is_hidden(&self, point: (f64, f64)) -> bool {
+        let Some(around) = Around::of(self).await else { return false };
+        let is_over = around.is_over(&self.actor.browser, point).await;
+        around.leave(&self.actor.browser).await;
+        is_over.unwrap_or_else(|fault| {
+            tracing::debug!(%fault, "what lies over a panel is not known");
+            false
+        })
     }
 
     /// Where a point of the panel's frame is in the target that holds the frame.
@@ -202,7 +234,9 @@ fn landed(pressed: Pressed, what: &str) -> Result<(), Failure> {
         Pressed::Landed => Ok(()),
         Pressed::Absent => Err(other_dialog()),
         Pressed::Disabled => Err(failed(format!("The question's {what} cannot be pressed now"))),
-        Pressed::Covered => Err(failed(format!("Something lies over the question's {what}"))),
+        Pressed::Covered | Pressed::Astray => {
+            Err(failed(format!("Something lies over the question's {what}")))
+        }
         Pressed::Unknown(fault) => {
             Err(unknown(format!("Nobody can tell whether the {what} was pressed: {fault}")))
         }
@@ -221,7 +255,9 @@ pub(super) async fn stop(hand: &Hand<'_>) -> Result<Done, Failure> {
             Pressed::Landed => {}
             Pressed::Absent => return Err(idle()),
             Pressed::Disabled => return Err(failed("The stop button cannot be pressed now")),
-            Pressed::Covered => return Err(failed("Something lies over the stop button")),
+            Pressed::Covered | Pressed::Astray => {
+                return Err(failed("Something lies over the stop button"));
+            }
             Pressed::Unknown(fault) => {
                 return Err(unknown(format!("Nobody can tell whether it was stopped: {fault}")));
             }
@@ -244,7 +280,9 @@ pub(super) async fn click_first(
         Pressed::Landed => Ok(()),
         Pressed::Absent => Err(missing(what)),
         Pressed::Disabled => Err(failed(format!("The {what} cannot be pressed now"))),
-        Pressed::Covered => Err(failed(format!("Something lies over the {what}"))),
+        Pressed::Covered | Pressed::Astray => {
+            Err(failed(format!("Something lies over the {what}")))
+        }
         Pressed::Unknown(fault) => Err(lost(&fault)),
     }
 }

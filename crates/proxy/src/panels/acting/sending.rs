@@ -15,14 +15,17 @@ use cdp::Fault;
 use domain::content::Failure;
 use serde_json::json;
 
+use super::around::Around;
 use super::attention::Attention;
-use super::fault::{missing, not_injected, rejected, unknown};
+use super::fault::{failed, missing, not_injected, rejected, unknown};
 use super::hand::{Hand, State};
 use super::input::Chord;
 use super::pressing::Pressed;
 
 /// Somebody who typed within this time is still typing.
 const TYPING_MS: f64 = 3_000.0;
+/// The same for somebody who types elsewhere in the window: only their focus would be taken.
+const TYPING_BESIDE_MS: f64 = 1_000.0;
 /// How long the end of their typing is waited for.
 const TYPING_WAIT_MAX: Duration = Duration::from_secs(30);
 const TYPING_STEP: Duration = Duration::from_millis(500);
@@ -37,6 +40,12 @@ const SHORT_LINES_MAX: usize = 60;
 const SHORT_BYTES_MAX: usize = 8 << 10;
 /// How long a browser may take for a whole text.
 const INSERT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often it is begun anew because somebody typed in the last moment.
+const BEGINNINGS_MAX: usize = 3;
+/// How long it is listened whether somebody types in the window around a webview.
+const LISTEN_MS: u64 = 700;
+/// How long a new chat waits for somebody who types.
+const UNDISTURBED_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How often an editor that is slow is asked again for its text.
 const READS_MAX: usize = 20;
 const READ_STEP: Duration = Duration::from_millis(100);
@@ -52,34 +61,54 @@ pub(super) async fn send(hand: &Hand<'_>, text: &str, images: &[Image]) -> Resul
         let words = "This panel takes no pictures";
         return Err(Failure::new("control_not_supported", words));
     }
-    let mut state = ready(hand).await?;
-    let draft = state.text.clone().unwrap_or_default();
     // Whoever names the participant takes the place of the one that is named there.
     let named: String =
         hand.call("stickyIn", &[json!(text)]).await.map_err(|fault| lost(&fault))?;
+    let mut state = begun(hand).await?;
     let rest = text.strip_prefix(&named).filter(|rest| !named.is_empty() && !rest.is_empty());
     let renames = rest.is_some() && !state.sticky.is_empty() && state.sticky != named;
     if rest.is_some() {
         state.sticky = named;
     }
     let text = rest.unwrap_or(text);
-    hand.call::<()>("begin", &[]).await.map_err(|fault| lost(&fault))?;
-    let attention = Attention::take(hand).await.map_err(|fault| lost(&fault))?;
-    let mut attempt =
-        Attempt { hand, state: &state, renames, is_dirty: false, has_images: !images.is_empty() };
-    let outcome = attempt.run(text, images).await;
-    let may_touch =
-        !matches!(&outcome, Err(failure) if failure.code.as_str() == "delivery_unknown");
-    if may_touch {
-        attempt.put_back(&draft, outcome.is_ok()).await;
-    }
-    attention.give_back(hand).await;
+    let outcome = match Attention::take(hand).await {
+        Ok(attention) => {
+            let mut attempt = Attempt::new(hand, &state, renames, !images.is_empty());
+            let outcome = attempt.run(text, images).await;
+            attempt.put_back(text, &outcome).await;
+            attention.give_back(hand).await;
+            outcome
+        }
+        Err(fault) => Err(lost(&fault)),
+    };
     let _ = hand.call::<()>("finish", &[]).await;
     outcome.map(|()| Done::Plainly)
 }
 
+/// Waits for the moment, and begins.
+async fn begun(hand: &Hand<'_>) -> Result<State, Failure> {
+    for _ in 0..BEGINNINGS_MAX {
+        ready(hand).await?;
+        let state: State = hand.call("begin", &[]).await.map_err(|fault| lost(&fault))?;
+        if !is_typing(&state) {
+            return Ok(state);
+        }
+        let _ = hand.call::<()>("finish", &[]).await;
+    }
+    Err(rejected("Somebody is typing in the panel"))
+}
+
 /// Waits for the panel to be one that may be typed into.
-async fn ready(hand: &Hand<'_>) -> Result<State, Failure> {
+async fn ready(hand: &Hand<'_>) -> Result<(), Failure> {
+    let around = Around::of(hand).await;
+    let outcome = ready_within(hand, around.as_ref()).await;
+    if let Some(around) = around {
+        around.leave(&hand.actor.browser).await;
+    }
+    outcome
+}
+
+async fn ready_within(hand: &Hand<'_>, around: Option<&Around>) -> Result<(), Failure> {
     let begun = Instant::now();
     loop {
         let state = hand.state().await.map_err(|fault| lost(&fault))?;
@@ -87,7 +116,7 @@ async fn ready(hand: &Hand<'_>) -> Result<State, Failure> {
             return Err(Failure::new("agent_not_active", reason.clone()));
         }
         if state.is_asking {
-            return Err(rejected("The panel asks a question: it has to be answered first"));
+            return Err(asked());
         }
         if !state.has_scope || !state.has_composer {
             return Err(missing("field to type into"));
@@ -96,15 +125,63 @@ async fn ready(hand: &Hand<'_>) -> Result<State, Failure> {
             let words = "Somebody is writing a message with attachments in the panel";
             return Err(rejected(words));
         }
-        let is_typing = state.typed_ms_ago.is_some_and(|ago| ago < TYPING_MS);
-        if !(is_typing && state.is_focused) {
-            return Ok(state);
+        if !is_typing(&state) && !is_typed_around(hand, around).await {
+            return Ok(());
         }
         if begun.elapsed() > TYPING_WAIT_MAX {
-            return Err(rejected("Somebody is typing in the panel"));
+            return Err(rejected("Somebody is typing in the panel or its window"));
         }
         tokio::time::sleep(TYPING_STEP).await;
     }
+}
+
+fn is_typing(state: &State) -> bool {
+    let within = |ago: Option<f64>, limit: f64| ago.is_some_and(|ago| ago < limit);
+    within(state.typed_ms_ago, TYPING_MS) && state.is_focused
+        || within(state.typed_beside_ms_ago, TYPING_BESIDE_MS)
+}
+
+async fn is_typed_around(hand: &Hand<'_>, around: Option<&Around>) -> bool {
+    let Some(around) = around else { return false };
+    let mut typing = around.typing(&hand.actor.browser).await;
+    if typing.may_type {
+        // It is not known yet.
+        tokio::time::sleep(Duration::from_millis(LISTEN_MS)).await;
+        typing = around.typing(&hand.actor.browser).await;
+    }
+    typing.typed_ms_ago.is_some_and(|ago| ago < TYPING_BESIDE_MS)
+}
+
+/// Waits until nobody would lose anything by another chat in the panel.
+pub(super) async fn undisturbed(hand: &Hand<'_>) -> Result<(), Failure> {
+    let begun = Instant::now();
+    loop {
+        let state = hand.state().await.map_err(|fault| lost(&fault))?;
+        let has_draft = state.has_chips || state.text.as_deref().is_some_and(|it| !it.trim().is_empty());
+        if has_draft {
+            let words = "Somebody is writing a message in the panel, which a new chat would lose";
+            return Err(failed(words));
+        }
+        if !is_typing(&state) {
+            return Ok(());
+        }
+        if begun.elapsed() > UNDISTURBED_WAIT_MAX {
+            return Err(failed("Somebody is typing in the panel or its window"));
+        }
+        tokio::time::sleep(TYPING_STEP).await;
+    }
+}
+
+fn asked() -> Failure {
+    rejected("The panel asks a question: it has to be answered first")
+}
+
+fn meddled() -> Failure {
+    rejected("Somebody typed into the panel's field at the same time")
+}
+
+fn astray() -> Failure {
+    not_injected("The focus went elsewhere while the message was typed")
 }
 
 struct Attempt<'a, 'b> {
@@ -112,6 +189,10 @@ struct Attempt<'a, 'b> {
     state: &'a State,
     /// Whether what stands before every message is to be another one.
     renames: bool,
+    /// What was in the composer.
+    draft: String,
+    /// Whether that was taken out.
+    is_cleared: bool,
     /// Whether something of ours is in the composer.
     is_dirty: bool,
     has_images: bool,
@@ -149,9 +230,19 @@ fn ways(editor: Editor, is_long: bool) -> &'static [Way] {
     }
 }
 
-impl Attempt<'_, '_> {
+impl<'a, 'b> Attempt<'a, 'b> {
+    fn new(hand: &'a Hand<'b>, state: &'a State, renames: bool, has_images: bool) -> Self {
+        let draft = state.text.clone().unwrap_or_default();
+        let (is_cleared, is_dirty) = (false, false);
+        Self { hand, state, renames, draft, is_cleared, is_dirty, has_images }
+    }
+
     async fn run(&mut self, text: &str, images: &[Image]) -> Result<(), Failure> {
         self.focus().await?;
+        if self.shows_some() && !self.draft.trim().is_empty() {
+            self.draft = self.whole().await.map_err(|fault| lost(&fault))?;
+        }
+        self.is_cleared = true;
         self.clear().await?;
         self.paste_images(images).await?;
         self.write(text).await?;
@@ -190,8 +281,10 @@ impl Attempt<'_, '_> {
             if round == 1 {
                 self.hand.call::<bool>("selectAll", &[]).await.map_err(failed)?;
             }
-            self.hand.select_all(self.state.is_mac).await.map_err(failed)?;
-            self.hand.key(&backspace).await.map_err(failed)?;
+            let is_selected = self.hand.select_all(self.state.is_mac).await.map_err(failed)?;
+            if !is_selected || !self.hand.key_within(&backspace).await.map_err(failed)? {
+                return Err(astray());
+            }
         }
         let state = self.hand.state().await.map_err(failed)?;
         if state.text.is_none_or(|text| text.trim().is_empty()) {
@@ -231,6 +324,10 @@ impl Attempt<'_, '_> {
                 return Ok(());
             }
             tracing::debug!(?way, wanted = text.len(), found = found.len(), "not as it was typed");
+            let state = self.hand.state().await.map_err(|fault| lost(&fault))?;
+            if state.typed_meanwhile {
+                return Err(meddled());
+            }
             if is_near(text, &found) && near.is_none() {
                 near = Some(*way);
             }
@@ -261,9 +358,11 @@ impl Attempt<'_, '_> {
         // What the panel puts before every message was emptied with the rest.
         let words = if there.sticky.is_empty() { text_with_sticky.as_str() } else { text };
         if let Some(end) = self.end().filter(|_| !there.sticky.is_empty()) {
-            self.hand.key(&end).await.map_err(|fault| lost(&fault))?;
+            self.hand.key_within(&end).await.map_err(|fault| lost(&fault))?;
         }
-        self.bring(words, way).await.map_err(|fault| lost(&fault))?;
+        if !self.bring(words, way).await.map_err(|fault| lost(&fault))? {
+            return Err(astray());
+        }
         self.read_back(text).await.map_err(|fault| lost(&fault))
     }
 
@@ -272,9 +371,10 @@ impl Attempt<'_, '_> {
         Chord::parse(if self.state.is_mac { "Meta+ArrowDown" } else { "Control+End" })
     }
 
-    async fn bring(&self, text: &str, way: Way) -> Result<(), Fault> {
+    /// Whether it came to the composer.
+    async fn bring(&self, text: &str, way: Way) -> Result<bool, Fault> {
         let by_script = async |name: &str, args: &[serde_json::Value]| {
-            self.hand.call::<bool>(name, args).await.map(drop)
+            self.hand.call::<bool>(name, args).await.map(|_| true)
         };
         match way {
             Way::Insert => self.hand.insert_within(INSERT_TIMEOUT, text).await,
@@ -283,26 +383,48 @@ impl Attempt<'_, '_> {
             Way::Value => by_script("setValue", &[json!(text)]).await,
             Way::Piece => by_script("insertHtml", &[json!(text)]).await,
             Way::Lines => {
-                let Some(line_break) = Chord::parse("Shift+Enter") else { return Ok(()) };
+                let Some(line_break) = Chord::parse("Shift+Enter") else { return Ok(false) };
                 for (number, line) in text.split('\n').enumerate() {
-                    if number > 0 {
-                        self.hand.key(&line_break).await?;
+                    if number > 0 && !self.hand.key_within(&line_break).await? {
+                        return Ok(false);
                     }
-                    if !line.is_empty() {
-                        self.hand.insert(line).await?;
+                    let time = cdp::CALL_TIMEOUT;
+                    if !line.is_empty() && !self.hand.insert_within(time, line).await? {
+                        return Ok(false);
                     }
                 }
-                Ok(())
+                Ok(true)
             }
         }
     }
 
+    /// Whether the editor shows only some of its lines.
+    fn shows_some(&self) -> bool {
+        self.hand.actor.profile.composer.editor == Editor::Monaco
+    }
+
+    /// All that the composer holds.
+    async fn whole(&self) -> Result<String, Fault> {
+        if self.shows_some() {
+            self.hand.select_all(self.state.is_mac).await?;
+        }
+        let found = self.hand.call::<Option<String>>("whole", &[]).await?.unwrap_or_default();
+        self.unselect().await?;
+        Ok(found)
+    }
+
+    async fn unselect(&self) -> Result<(), Fault> {
+        if let Some(end) = Chord::parse("ArrowRight").filter(|_| self.shows_some()) {
+            self.hand.key_within(&end).await?;
+        }
+        Ok(())
+    }
+
     /// What the composer holds; asked again while an editor is still at it.
     async fn read_back(&self, text: &str) -> Result<String, Fault> {
-        let shows_some = self.hand.actor.profile.composer.editor == Editor::Monaco;
         let mut found = String::new();
         for _ in 0..READS_MAX {
-            if shows_some {
+            if self.shows_some() {
                 self.hand.select_all(self.state.is_mac).await?;
             }
             found = self.hand.call::<Option<String>>("whole", &[]).await?.unwrap_or_default();
@@ -311,19 +433,25 @@ impl Attempt<'_, '_> {
             }
             tokio::time::sleep(READ_STEP).await;
         }
-        if let Some(end) = Chord::parse("ArrowRight").filter(|_| shows_some) {
-            self.hand.key(&end).await?;
-        }
+        self.unselect().await?;
         Ok(found)
     }
 
     /// Presses, and sees what comes of it.
     async fn give(&self, text: &str) -> Result<(), Failure> {
         let rules = &self.hand.actor.profile.send;
-        let before = self.hand.state().await.map_err(|fault| lost(&fault))?;
+        // From here on the button is pressed only while this very text is there.
+        let before: State = self.hand.call("hold", &[]).await.map_err(|fault| lost(&fault))?;
         let whole = before.text.clone().unwrap_or_default();
+        if before.is_asking {
+            return Err(asked());
+        }
+        let is_other = !self.shows_some() && !text.is_empty() && !is_near(text, &whole);
+        if before.typed_meanwhile || is_other {
+            return Err(meddled());
+        }
         let check = json!({"rows": before.user_rows, "words": text});
-        let button = json!({"kind": "control", "name": "send"});
+        let button = json!({"kind": "control", "name": "send", "gives": true});
         let mut why = missing("send button");
         for how in &rules.ladder {
             if *how != Press::Enter {
@@ -338,6 +466,10 @@ impl Attempt<'_, '_> {
                 Pressed::Absent | Pressed::Disabled => continue,
                 Pressed::Covered => {
                     why = not_injected("Something lies over the panel's send button");
+                    continue;
+                }
+                Pressed::Astray => {
+                    why = not_injected("The press did not come to the panel");
                     continue;
                 }
                 Pressed::Unknown(fault) => {
@@ -366,27 +498,46 @@ impl Attempt<'_, '_> {
             }
             why = not_injected("The panel's send button was pressed and did nothing");
         }
-        Err(why)
+        let after = self.hand.state().await.map_err(|fault| lost(&fault))?;
+        if after.is_asking {
+            return Err(asked());
+        }
+        let is_other = after.text.is_some() && after.text.as_deref() != Some(whole.as_str());
+        Err(if is_other || after.typed_meanwhile { meddled() } else { why })
     }
 
-    /// The composer as the person left it.
-    async fn put_back(&mut self, draft: &str, is_sent: bool) {
-        let (needs_clear, needs_draft) = (self.is_dirty && !is_sent, !draft.trim().is_empty());
-        if !needs_clear && !needs_draft {
+    /// The composer as the person left it, and with what they typed meanwhile.
+    async fn put_back(&mut self, text: &str, outcome: &Result<(), Failure>) {
+        let has_draft = !self.draft.trim().is_empty();
+        if !self.is_cleared || (outcome.is_ok() && !has_draft) {
             return;
         }
         let restored = async {
-            self.focus().await?;
-            if needs_clear {
-                self.clear().await?;
-            }
-            if needs_draft {
-                let there = self.hand.state().await.map_err(|fault| lost(&fault))?;
-                if there.text.as_deref().is_none_or(|text| text.trim().is_empty()) {
-                    self.write(draft).await?;
+            let found = self.whole().await.map_err(|fault| lost(&fault))?;
+            let state = self.hand.state().await.map_err(|fault| lost(&fault))?;
+            let draft = self.draft.as_str();
+            let is_unknown =
+                matches!(outcome, Err(failure) if failure.code.as_str() == "delivery_unknown");
+            let wanted = if outcome.is_ok() {
+                format!("{draft}{found}")
+            } else if is_unknown {
+                // Nobody can tell whose the text is now: only a draft takes its place.
+                if !has_draft || !is_near(text, &found) {
+                    return Ok(());
                 }
+                draft.to_owned()
+            } else if state.typed_meanwhile {
+                format!("{draft}{}", found.replacen(text, "", 1))
+            } else {
+                draft.to_owned()
+            };
+            if wanted == found || (wanted.trim().is_empty() && found.trim().is_empty()) {
+                return Ok(());
             }
-            Ok::<(), Failure>(())
+            self.focus().await?;
+            self.clear().await?;
+            self.is_dirty = false;
+            if wanted.trim().is_empty() { Ok(()) } else { self.write(&wanted).await }
         };
         if let Err(failure) = restored.await {
             tracing::warn!(reason = failure.message, "the panel's draft could not be put back");

@@ -16,6 +16,10 @@ use crate::panels::sights::{Number, Peek, Sight};
 /// A conversation whose name cannot be read for so long is not shown any more: pages are without
 /// one for a moment while they load.
 const NAMELESS_AFTER: Duration = Duration::from_secs(3);
+/// A panel shows the new chat that a person asked for within this time.
+const BEGINS_WITHIN: Duration = Duration::from_secs(10);
+/// So many words must be known before a blank chat is taken for an earlier one.
+const RETURN_PRINTS_MIN: usize = 2;
 
 impl Service {
     /// A panel is seen, or another document in one that was there.
@@ -40,6 +44,8 @@ impl Service {
             session: None,
             hand: sight.hand,
             nameless_since: None,
+            new_chats: peek.new_chats,
+            begins_until: None,
         };
         if let Some(session) = &session {
             self.shown.remove(session);
@@ -105,6 +111,8 @@ impl Service {
             panel.mark.prints.clone_from(&entry.mark.prints);
         }
         panel.session = Some(session.clone());
+        panel.new_chats = Peek::read(&push).new_chats;
+        panel.begins_until = None;
         let (mark, adoption) = (panel.mark.clone(), adoption(panel, &session));
         let attached = Attached {
             window_title: adoption.window_title.clone(),
@@ -158,6 +166,10 @@ impl Service {
             }
             return;
         };
+        if self.is_another(number, &session, &peek, &prints) && !is_opening {
+            return self.begin_another(number, &session).await;
+        }
+        let Some(panel) = self.panels.get_mut(&number) else { return };
         match (panel.mark.traits.conversation.clone(), peek.conversation) {
             (Some(known), Some(now)) if known != now => {
                 return self.switch(number, &session, Some(now), &prints).await;
@@ -194,6 +206,49 @@ impl Service {
             self.book.note_print(&session, print);
         }
         self.tell(&session, News::Pushed(push)).await;
+    }
+
+    /// Whether a panel whose conversations have no names shows another one: a person asked for a
+    /// new chat and it is blank, or nothing was said in it yet and all of an earlier one is there.
+    /// By the rows alone nobody could tell it from a chat that was cleared, or is being loaded.
+    fn is_another(
+        &mut self,
+        number: Number,
+        session: &SessionId,
+        peek: &Peek,
+        prints: &[String],
+    ) -> bool {
+        let Some(panel) = self.panels.get_mut(&number) else { return false };
+        let has_asked = std::mem::replace(&mut panel.new_chats, peek.new_chats) < peek.new_chats;
+        if has_asked {
+            panel.begins_until = Some(Instant::now() + BEGINS_WITHIN);
+        }
+        if panel.mark.traits.conversation.is_some() || peek.conversation.is_some() {
+            return false;
+        }
+        let is_silent = self.book.get(session).is_none_or(|entry| entry.mark.prints.is_empty());
+        if !is_silent {
+            return peek.is_blank() && panel.begins_until.is_some_and(|it| Instant::now() < it);
+        }
+        let traits = Traits { ordinal: usize::MAX, ..panel.mark.traits.clone() };
+        let seen = Mark { target: String::new(), traits, prints: prints.to_vec() };
+        let is_shown = |session: &SessionId| self.shown.contains_key(session);
+        prints.len() >= RETURN_PRINTS_MIN
+            && self.book.recognise(&seen, is_shown).is_some_and(|entry| !entry.is_put_away)
+    }
+
+    /// The panel's chat without a name is another one now.
+    async fn begin_another(&mut self, number: Number, session: &SessionId) {
+        self.book.unhand(session);
+        self.shown.remove(session);
+        self.tell(session, shows_another()).await;
+        if let Some(panel) = self.panels.get_mut(&number) {
+            panel.session = None;
+            panel.mark.prints.clear();
+            // Not the one that it was, though it is like it.
+            panel.mark.traits.ordinal = self.book.free_ordinal(&panel.mark);
+        }
+        self.see_anew(number, None).await;
     }
 
     /// The panel shows another conversation.
