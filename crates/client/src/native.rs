@@ -101,7 +101,7 @@ impl OneSession {
                 let outcome = word(&frame["outcome"]);
                 Some(Seen::Ended((outcome != "completed").then_some(outcome)))
             }
-            "message_failed" => Some(Seen::Trouble(word(&frame["reason"]))),
+            "message_failed" => Some(Seen::Trouble(word(&frame["error"]["message"]))),
             _ => None,
         }
     }
@@ -167,5 +167,14 @@ mod tests {
             "sequence": 2, "prompt_id": "p"});
         assert_eq!(client.on_text(&settled.to_string()).0, [Seen::Settled { id }]);
         assert!(client.decide("p", true).is_empty(), "it is closed");
+    }
+
+    #[test]
+    fn a_message_that_failed_says_why() {
+        let mut client = OneSession::new("s", 0, "ada", "2026-01-01T00:00:00.000Z");
+        let failed = json!({"type": "message_failed", "session_id": "s", "sequence": 1,
+            "error": {"code": "selector_failure", "message": "There is no composer"}});
+        let told = Seen::Trouble("There is no composer".to_owned());
+        assert_eq!(client.on_text(&failed.to_string()).0, [told]);
     }
 }

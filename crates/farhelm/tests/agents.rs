@@ -10,6 +10,7 @@ mod agent;
 #[path = "agents/client.rs"]
 mod client;
 #[path = "dialects/guest.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
 mod guest;
 #[path = "agents/installed.rs"]
 mod installed;

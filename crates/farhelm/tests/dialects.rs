@@ -9,6 +9,7 @@ mod control;
 #[path = "dialects/fetched.rs"]
 mod fetched;
 #[path = "dialects/guest.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
 mod guest;
 #[path = "dialects/pi.rs"]
 mod pi;

@@ -7,12 +7,16 @@
 mod changes;
 #[path = "ide/code_server.rs"]
 mod code_server;
+#[path = "ide/dialects.rs"]
+mod dialects;
 #[path = "ide/faults.rs"]
 mod faults;
 #[path = "ide/figures.rs"]
 mod figures;
 #[path = "ide/foreign.rs"]
 mod foreign;
+#[path = "dialects/guest.rs"]
+mod guest;
 #[path = "ide/lives.rs"]
 mod lives;
 #[path = "ide/many.rs"]
@@ -26,3 +30,5 @@ mod stage;
 mod support;
 #[path = "ide/talks.rs"]
 mod talks;
+
+use support::PATIENCE;

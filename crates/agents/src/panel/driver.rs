@@ -190,6 +190,12 @@ impl PanelDriver {
         self.scribe.push(Output::Panel(Job { number: self.last_job, task }));
     }
 
+    /// What has no outcome.
+    fn tell_service(&mut self, task: Task) {
+        self.last_job += 1;
+        self.scribe.push(Output::Panel(Job { number: self.last_job, task }));
+    }
+
     fn is_doing(&self, is_it: impl Fn(&Purpose) -> bool) -> bool {
         self.jobs.values().any(|pending| is_it(&pending.purpose))
     }
@@ -217,7 +223,7 @@ impl PanelDriver {
 
     fn hear(&mut self, news: News, now: Timestamp) {
         match news {
-            News::Attached(attached) => self.attached(&attached, now),
+            News::Attached(Attached { profile, .. }) => self.attached(profile, now),
             News::Pushed(text) => self.pushed(&text, now),
             News::Blind { reason } => {
                 self.watch.blind(reason);
@@ -233,7 +239,12 @@ impl PanelDriver {
         }
     }
 
-    fn attached(&mut self, _: &Attached, now: Timestamp) {
+    fn attached(&mut self, profile: Arc<Profile>, now: Timestamp) {
+        if self.profile != profile {
+            self.profile = profile;
+            self.models = None;
+            self.ask_anew(now);
+        }
         self.phase = Phase::Attached;
         self.heard_at = now;
         self.warm_at = now.plus_ms(WARM_MS);
@@ -436,6 +447,7 @@ impl PanelDriver {
             self.end_run(Outcome::Failed(words), now);
         }
         if is_closed && away_ms >= CLOSED_MS {
+            self.tell_service(Task::LetGo);
             self.close(CloseReason::TargetClosed, None, now);
         }
     }
@@ -467,8 +479,7 @@ impl Driver for PanelDriver {
                 self.tell_config(now);
                 self.tell_health(now);
             }
-            self.last_job += 1;
-            self.scribe.push(Output::Panel(Job { number: self.last_job, task: Task::Find }));
+            self.tell_service(Task::Find);
         } else {
             let workspace_path = self.workspace_path.clone();
             self.ask(Task::Open { workspace_path }, Purpose::Open, now);

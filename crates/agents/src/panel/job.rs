@@ -7,7 +7,7 @@ use crate::Image;
 /// Names a job; never used twice by one driver.
 pub type JobNumber = u64;
 
-/// Something to do. Every job but [`Task::Find`] is answered once by [`super::News::Done`].
+/// Something to do. Every job but [`Task::Find`] and [`Task::LetGo`] is answered once by [`super::News::Done`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// Which.
@@ -53,4 +53,7 @@ pub enum Task {
     ReadModels,
     /// Close the chat or its window.
     Close,
+    /// The session ends because its panel was closed long ago: whoever opens it again begins a
+    /// new one. Not answered.
+    LetGo,
 }

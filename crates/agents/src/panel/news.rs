@@ -2,9 +2,11 @@
 //!
 //! Not here: the observer's own words (`frames`), finding panels (`proxy`).
 
+use std::sync::Arc;
+
 use domain::content::Failure;
 
-use super::JobNumber;
+use super::{JobNumber, Profile};
 
 /// Something happened to the session's panel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub enum News {
 /// A panel that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attached {
+    /// How it is read and used; may be another than the last time.
+    pub profile: Arc<Profile>,
     /// The title of its window.
     pub window_title: Option<String>,
     /// The folder that is open in its window, as far as it shows.

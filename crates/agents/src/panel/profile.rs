@@ -15,7 +15,7 @@ pub use builtin::{BUILT_IN, built_in};
 pub use reading::ProfileFault;
 
 /// One kind of panel. Written in TOML; handed to the observer as JSON.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// Its name, and the agent's name in `agent_type`: `claude-vscode`.
@@ -63,7 +63,7 @@ pub struct Profile {
 }
 
 /// Where such panels are.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
     /// A page of the browser, or a frame of its own (a webview).
@@ -77,9 +77,6 @@ pub struct Target {
     /// The element that holds the panel: alternatives, best first. Without one, the document.
     #[serde(default)]
     pub scope: Vec<String>,
-    /// Attach only for as long as something is done, for programs that suffer under a lasting one.
-    #[serde(default)]
-    pub is_ephemeral: bool,
 }
 
 /// A page or a frame of its own.
@@ -93,7 +90,7 @@ pub enum TargetKind {
 }
 
 /// How one panel is told from another.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     /// Where the conversation's own lasting id is written; the first that is there counts.
@@ -105,7 +102,7 @@ pub struct Identity {
 }
 
 /// Where a conversation's id is written.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum ConversationKey {
     /// In this attribute of the first element that has it, within the scope.
@@ -117,7 +114,7 @@ pub enum ConversationKey {
 }
 
 /// Where it is typed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Composer {
     /// Alternatives, best first.
@@ -152,7 +149,7 @@ pub enum Editor {
 }
 
 /// What sends the composer's text.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Send {
     /// The button: alternatives, best first. May be empty where only a key sends.
@@ -181,7 +178,7 @@ pub enum Press {
 }
 
 /// A button.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Control {
     /// Alternatives, best first.
@@ -195,7 +192,7 @@ pub struct Control {
 }
 
 /// The conversation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Transcript {
     /// What holds the rows: alternatives, best first.
@@ -219,7 +216,7 @@ pub struct Transcript {
 }
 
 /// Whose a row is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RoleRule {
     /// The row itself, or something in it, matches this.
@@ -245,7 +242,7 @@ pub enum Role {
 }
 
 /// Questions that block the agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PromptRules {
     /// The dialog: alternatives, best first. Several in sight with the same words and buttons are
@@ -273,7 +270,7 @@ pub struct PromptRules {
 }
 
 /// What a button means.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChoiceRule {
     /// The choice's id: `allow`, `allow_always`, `deny`.
@@ -297,7 +294,7 @@ pub enum ChoiceEffect {
 }
 
 /// Which model, and how another is chosen.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelRules {
     /// Where the present one is written, without opening anything.
@@ -320,7 +317,7 @@ pub struct ModelRules {
 }
 
 /// What the agent is doing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActivityRule {
     /// This is in sight, within the scope.
@@ -340,7 +337,7 @@ pub struct ActivityRule {
 }
 
 /// Why a panel is not ready.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaitingRule {
     /// This is in sight.
@@ -350,7 +347,7 @@ pub struct WaitingRule {
 }
 
 /// One step of opening something.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub enum Step {
     /// Click the first of these that is in sight.

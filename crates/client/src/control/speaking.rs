@@ -80,8 +80,11 @@ fn seen(frame: &Value) -> Vec<Seen> {
             words.map(Seen::Agent).into_iter().chain(tools).collect()
         }
         "result" => {
-            let why = (frame["subtype"] != json!("success")).then(|| word(&frame["subtype"]));
-            vec![Seen::Ended(why)]
+            let words = || word(frame["errors"].get(0).unwrap_or(&frame["subtype"]));
+            let why = (frame["subtype"] != json!("success")).then(words);
+            // About a message that did not arrive, not about a run.
+            let is_of_send = frame["user_message_uuid"].is_string();
+            vec![why.clone().filter(|_| is_of_send).map_or(Seen::Ended(why), Seen::Trouble)]
         }
         _ => vec![],
     }

@@ -151,5 +151,8 @@ fn what_it_hears_is_told_in_the_words_that_all_dialects_share() {
     assert_eq!(hear(gone), [Seen::Settled { id: "p".to_owned() }]);
     let ended = json!({"type": "result", "uuid": "r", "subtype": "error_during_execution"});
     assert_eq!(hear(ended), [Seen::Ended(Some("error_during_execution".to_owned()))]);
+    let failed = json!({"type": "result", "uuid": "f", "subtype": "error_during_execution",
+        "errors": ["no composer"], "user_message_uuid": "m"});
+    assert_eq!(hear(failed), [Seen::Trouble("no composer".to_owned())]);
     assert!(machine.decide("p", true).is_empty(), "it is not open");
 }

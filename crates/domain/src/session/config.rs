@@ -59,4 +59,9 @@ impl AgentConfig {
     pub fn can(&self, ability: &str) -> Option<bool> {
         self.capabilities.get(ability).copied()
     }
+
+    /// Whether models can be chosen that have to be asked for first.
+    pub fn hides_models(&self) -> bool {
+        self.available_models.is_none() && self.can("set_model") == Some(true)
+    }
 }

@@ -2,6 +2,7 @@
 
 use client::{OneSession, Seen, Speaker, blob, control, pi, webchannel};
 use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -13,7 +14,7 @@ use crate::PATIENCE;
 pub(crate) struct Guest {
     pub(crate) dialect: &'static str,
     pub(crate) speaker: Box<dyn Speaker>,
-    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    socket: Socket,
     pub(crate) seen: Vec<Seen>,
     /// How much of it was waited for.
     looked: usize,
@@ -25,14 +26,23 @@ impl Guest {
         dialect: &'static str,
         speaker: Box<dyn Speaker>,
     ) -> Self {
-        let address = format!("ws://{host}{}", speaker.path());
-        let mut request = address.into_client_request().unwrap();
-        request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
-        let (socket, _) = connect_async(request).await.unwrap();
+        let socket = dial((host, token), &speaker.path()).await;
         let mut guest = Self { dialect, speaker, socket, seen: vec![], looked: 0 };
         let hello = guest.speaker.on_open();
         guest.say(hello).await;
         guest
+    }
+
+    /// Goes away; whether it comes back is seen later.
+    pub(crate) async fn leave(&mut self) {
+        let _ = self.socket.close(None).await;
+    }
+
+    /// The same client on another connection; the first is dropped.
+    pub(crate) async fn come_back(&mut self, relay: (&str, &str)) {
+        self.socket = dial(relay, &self.speaker.path()).await;
+        let hello = self.speaker.on_open();
+        self.say(hello).await;
     }
 
     /// Forgets what it heard so far.
@@ -57,6 +67,40 @@ impl Guest {
         self.say(frames).await;
     }
 
+    /// Takes one frame in, and gives it as it came. `None` when the connection is over.
+    pub(crate) async fn hear(&mut self) -> Option<String> {
+        loop {
+            let Some(Ok(message)) = self.socket.next().await else { return None };
+            let Message::Text(text) = message else { continue };
+            let (seen, replies) = self.speaker.on_text(&text);
+            self.say(replies).await;
+            self.seen.extend(seen);
+            return Some(text.to_string());
+        }
+    }
+
+    /// Says a frame of its dialect, and hears until one fits.
+    pub(crate) async fn ask(&mut self, frame: Value, fits: impl Fn(&Value) -> bool) -> Value {
+        self.say(vec![frame.to_string()]).await;
+        self.until_frame(fits).await
+    }
+
+    /// Hears until a frame fits that was not heard yet.
+    pub(crate) async fn until_frame(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        let mut heard = vec![];
+        let found = tokio::time::timeout(PATIENCE, async {
+            loop {
+                let frame = serde_json::from_str(&self.hear().await?).unwrap();
+                if fits(&frame) {
+                    return Some(frame);
+                }
+                heard.push(frame);
+            }
+        });
+        let found = found.await.ok().flatten();
+        found.unwrap_or_else(|| panic!("{}: it never came: {heard:#?}", self.dialect))
+    }
+
     /// Hears until something fits that was not waited for yet.
     pub(crate) async fn until(&mut self, fits: impl Fn(&Seen) -> bool) -> Seen {
         let heard = tokio::time::timeout(PATIENCE, async {
@@ -66,11 +110,7 @@ impl Guest {
                     return Some(self.seen[self.looked - 1].clone());
                 }
                 self.looked = self.seen.len();
-                let Some(Ok(message)) = self.socket.next().await else { return None };
-                let Message::Text(text) = message else { continue };
-                let (seen, replies) = self.speaker.on_text(&text);
-                self.say(replies).await;
-                self.seen.extend(seen);
+                self.hear().await?;
             }
         });
         let heard = heard.await.ok().flatten();
@@ -95,6 +135,14 @@ impl Guest {
         said.filter_map(|it| if let Seen::Agent(words) = it { Some(&**words) } else { None })
             .collect()
     }
+}
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+async fn dial((host, token): (&str, &str), path: &str) -> Socket {
+    let mut request = format!("ws://{host}{path}").into_client_request().unwrap();
+    request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+    connect_async(request).await.unwrap().0
 }
 
 /// All five on this session. Each is in when it hears the answer to its own words; `saying` makes

@@ -3,6 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
+use crate::support::{Lines, said};
+
+const PROFILE: &str = include_str!("../../../agents/src/panel/profiles/claude-vscode.toml");
 
 #[test]
 fn nothing_is_typed_into_a_panel_that_changed_and_the_doctor_says_what_moved() {
@@ -29,6 +32,29 @@ fn nothing_is_typed_into_a_panel_that_changed_and_the_doctor_says_what_moved() {
     let kept = stage.place.data().join("panels/skeletons/antigravity.json");
     let kept = std::fs::read_to_string(kept).unwrap();
     assert!(kept.contains("\"profile\":\"antigravity\""), "{kept}");
+}
+
+#[test]
+fn a_changed_profile_counts_at_once_also_for_a_question_that_waits() {
+    let Some(mut stage) = Stage::new("a changed profile") else { return };
+    let folder = stage.place.path("profiles");
+    std::fs::create_dir(&folder).unwrap();
+    stage.up_with(&["--ide-profiles", folder.to_str().unwrap()]);
+    stage.open("claude-vscode", "ide", "ask=Delete%20it%3F");
+    let session = stage.session("claude-vscode");
+    let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
+    let is_asked = |event: &Value, choice: &str| {
+        event["type"] == "permission_prompt" && event["choices"].to_string().contains(choice)
+    };
+    tail.until(|event| is_asked(event, "\"deny\""));
+
+    let changed = PROFILE.replace("id = \"deny\"", "id = \"never\"");
+    assert_ne!(changed, PROFILE);
+    std::fs::write(folder.join("mine.toml"), changed).unwrap();
+    let asked = tail.until(|event| is_asked(event, "\"never\""));
+    let prompt = asked.last().unwrap()["prompt_id"].as_str().unwrap();
+    stage.place.told(&["answer", &session, prompt, "never"]);
+    tail.until(|event| said(event).is_some_and(|it| it.contains("chose: No")));
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::dialects::{decide, stop, talk};
 use crate::foreign::{Served, fetched};
+use crate::guest::everybody;
 use crate::stage::Stage;
 use crate::support::{Lines, said};
 
@@ -80,6 +82,41 @@ fn a_chat_is_a_session_that_is_sent_to_asked_and_stopped() {
     let long = "a line with an emoji 😀 and \"quotes\"\n\n".repeat(200);
     stage.send(&session, long.trim_end());
     tail.until(|event| is_said(event, "you said a line with an emoji 😀 and \"quotes\""));
+}
+
+#[test]
+#[ignore = "needs code-server: run `cargo xtask ide`"]
+fn clients_of_every_dialect_talk_decide_and_stop_in_it() {
+    let Some(mut stage) = Stage::new("VS Code's own Chat, all dialects") else { return };
+    let (server, workspace) = code_server(&stage.place.path(""));
+    stage.up();
+    stage.open_url(&format!("{}?folder={}", server.url, workspace.display()));
+    let session = stage.session("vscode-chat");
+    stage.until("the extension", |_| workspace.join("active").exists().then_some(()));
+    let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
+    stage.send(&session, "@script hello");
+    tail.until(|event| event["type"] == "run_ended");
+    let (host, token) = stage.relay();
+    stage.block_on(async {
+        let mut guests = everybody((&host, &token), &session, "").await;
+        let said = talk(&mut guests).await;
+        for guest in &guests {
+            assert_eq!(guest.people(), said, "{}", guest.dialect);
+            assert_eq!(guest.agent().len(), said.len(), "{}: {:?}", guest.dialect, guest.seen);
+        }
+        for deciding in 0..guests.len() {
+            let line = format!("line of {}", guests[deciding].dialect);
+            let allow = deciding % 2 == 0;
+            decide(&mut guests, deciding, ("ask ", &line), allow).await;
+            let told = if allow { "the note is written: " } else { "no note: " };
+            for guest in &mut guests {
+                guest.until_said(&format!("{told}{line}")).await;
+            }
+        }
+        for stopping in 0..guests.len() {
+            stop(&mut guests, stopping, "slow 400").await;
+        }
+    });
 }
 
 /// Presses the button of this meaning.

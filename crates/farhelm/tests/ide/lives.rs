@@ -109,6 +109,31 @@ fn a_closed_chat_stays_closed_until_something_is_said_in_it() {
 }
 
 #[test]
+fn a_chat_that_was_closed_while_its_panel_was_away_does_not_come_back_by_itself() {
+    let Some(mut stage) = Stage::new("closing from afar") else { return };
+    stage.up();
+    stage.open("antigravity", "ide", "rows=4");
+    let session = stage.session("antigravity");
+    stage.restart_chromium();
+    stage.until("the loss", |sessions| (sessions[0]["status"] == "disconnected").then_some(()));
+    stage.place.told(&["close", &session]);
+
+    let tab = stage.open("antigravity", "ide", "rows=4");
+    stage.until("the panel", |_| {
+        let ready = stage.panels.journal("ide");
+        (ready.iter().filter(|entry| entry["kind"] == "ready").count() == 2).then_some(())
+    });
+    stage.open("opencode-web", "page", "");
+    stage.session("opencode-web");
+    let is_back = |it: &serde_json::Value| {
+        it["agent_type"] == "antigravity" && id(it) != session && it["status"] == "healthy"
+    };
+    assert!(!stage.sessions().iter().any(is_back), "{:#?}", stage.sessions());
+    stage.panel_does(&tab, &json!({"do": "say", "role": "user", "text": "once more"}));
+    stage.until("a new session", |sessions| sessions.iter().any(is_back).then_some(()));
+}
+
+#[test]
 fn a_new_chat_is_launched_in_an_open_panel_and_elsewhere_it_is_said_why_not() {
     let Some(mut stage) = Stage::new("launching") else { return };
     stage.up();

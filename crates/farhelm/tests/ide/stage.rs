@@ -46,6 +46,18 @@ impl Stage {
         self.up = Some(self.place.up(&words));
     }
 
+    /// Where clients go: the relay's address, and the owner's token.
+    pub(crate) fn relay(&self) -> (String, String) {
+        let told = &self.up.as_ref().unwrap().told;
+        let host = told["url"].as_str().unwrap().trim_start_matches("http://").to_owned();
+        (host, told["token"].as_str().unwrap().to_owned())
+    }
+
+    /// For clients; nothing that blocks on a call of the browser's is done within.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
     /// Kills the machine in the middle of whatever it does.
     pub(crate) fn kill(&mut self) {
         if let Some(up) = &mut self.up {

@@ -2,11 +2,51 @@
 
 use serde_json::json;
 
-use crate::stage::Stage;
+use crate::stage::{Stage, id};
 use crate::support::{Lines, said};
 
 /// Panels whose whole loop is tried: a webview in another process, and pages with other editors.
 const LOOPS: [&str; 4] = ["claude-vscode", "codex-vscode", "opencode-web", "vscode-chat"];
+
+/// Speaks ACP in a few lines of shell.
+const PROGRAM: &str = r#"
+say() { printf '%s\n' "$1"; }
+read -r line; say '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}'
+read -r line; say '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"c1"}}'
+read -r line
+say '{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"echo: from a program"}}}}'
+say '{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}'
+while read -r line; do :; done
+"#;
+
+#[test]
+fn a_panel_stands_beside_a_program_and_is_used_by_the_same_commands() {
+    let Some(mut stage) = Stage::new("a panel beside a program") else { return };
+    let mine = json!({"name": "mine", "command": "sh", "args": ["-c", PROGRAM]}).to_string();
+    stage.up_with(&["--agents", &mine]);
+    let work = stage.place.path("work");
+    std::fs::create_dir(&work).unwrap();
+    let words = ["launch", "mine", "--workspace", work.to_str().unwrap(), "--json"];
+    let program = id(&stage.place.json(&words));
+    stage.open("claude-vscode", "ide", "title=main.rs%20-%20kite%20-%20Visual%20Studio%20Code");
+    let panel = stage.session("claude-vscode");
+
+    let listed = stage.place.told(&["sessions"]);
+    let line = |session: &str| {
+        let mut lines = listed.lines();
+        lines.find(|line| line.contains(session)).unwrap_or_else(|| panic!("{listed}")).to_owned()
+    };
+    assert!(line(&program).contains("mine"), "{listed}");
+    assert!(line(&panel).contains("claude-vscode"), "{listed}");
+    for session in [&program, &panel] {
+        let tail = Lines::of(stage.place.farhelm(&["tail", session, "--after", "0", "--json"]));
+        stage.send(session, "from a program");
+        tail.until(|event| said(event).is_some_and(|it| it == "echo: from a program"));
+        tail.until(|event| event["type"] == "run_ended");
+        stage.place.told(&["close", session]);
+        tail.until(|event| event["type"] == "session_closed");
+    }
+}
 
 #[test]
 fn a_panel_is_a_session_that_is_sent_to_asked_and_stopped() {

@@ -164,8 +164,10 @@ fn offer(agent: &str, is_installed: bool) -> AgentOffer {
 }
 
 fn attached(session: &str) -> Input {
-    let attached =
-        Attached { window_title: None, workspace_path: None, signature: "sig-1".to_owned() };
+    let mut profiles = agents::panel::profile::built_in().into_iter();
+    let profile = Arc::new(profiles.find(|profile| profile.id == "cursor").unwrap());
+    let (window_title, workspace_path, signature) = (None, None, "sig-1".to_owned());
+    let attached = Attached { profile, window_title, workspace_path, signature };
     Input::Agent(session.into(), AgentInput::Panel(News::Attached(attached)))
 }
 

@@ -66,7 +66,7 @@ impl Actor {
                 steps::take(&hand, &self.profile.new_chat).await?;
                 Ok(Done::Plainly)
             }
-            Task::Find | Task::Look | Task::Close => {
+            Task::Find | Task::Look | Task::Close | Task::LetGo => {
                 Err(failed("This is not done inside of the panel"))
             }
         }

@@ -24,13 +24,24 @@ pub(super) struct Entry {
     pub(super) session: SessionId,
     #[serde(flatten)]
     pub(super) mark: Mark,
-    /// A person closed the session, but its window goes on: nobody is told of it until something
+    /// A person closed the session, but its chat goes on: nobody is told of it until something
     /// new is said in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_put_away: bool,
     /// All that is known of it where this book was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
+}
+
+impl Entry {
+    /// Whether a panel shows this very chat, and nothing new in it. An empty one in another window
+    /// is another chat.
+    pub(super) fn is_still(&self, seen: &Mark) -> bool {
+        let conversation = &seen.traits.conversation;
+        let is_named = conversation.is_some() && *conversation == self.mark.traits.conversation;
+        let is_here = self.mark.target == seen.target || is_named || !seen.prints.is_empty();
+        is_here && seen.prints.iter().all(|print| self.mark.prints.contains(print))
+    }
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -268,6 +279,24 @@ mod tests {
         assert_eq!(name(&book, &seen).as_deref(), Some("s-1"));
         book.note(&"s-1".into(), seen.clone());
         assert_eq!(name(&book, &seen).as_deref(), Some("s-1"));
+    }
+
+    #[test]
+    fn a_chat_that_was_put_away_is_still_so_until_something_is_said_or_it_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut book = Book::open(folder.path());
+        book.note(&"s-1".into(), mark("t1", "kite", None));
+        book.note_print(&"s-1".into(), "p1");
+        book.put_away(&"s-1".into());
+        let entry = book.get(&"s-1".into()).unwrap();
+        let with = |target: &str, prints: &[&str]| {
+            let prints = prints.iter().map(|it| (*it).to_owned()).collect();
+            Mark { prints, ..mark(target, "kite", None) }
+        };
+        assert!(entry.is_still(&with("t1", &["p1"])) && entry.is_still(&with("t1", &[])));
+        assert!(entry.is_still(&with("t2", &["p1"])), "in a window that was opened again");
+        assert!(!entry.is_still(&with("t1", &["p1", "p2"])), "somebody said something");
+        assert!(!entry.is_still(&with("t2", &[])), "an empty chat elsewhere");
     }
 
     #[test]

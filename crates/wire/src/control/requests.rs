@@ -7,6 +7,7 @@
 
 use bytes::Bytes;
 use domain::content::Failure;
+use domain::session::config::AgentConfig;
 use domain::session::controls::Control;
 use domain::session::{Recorded, Wish};
 use domain::{MessageId, Refusal, RequestId};
@@ -38,6 +39,8 @@ enum Kind {
     /// Whether waiting sends go with it, and those that did.
     Interrupt(bool, Vec<MessageId>),
     Setting,
+    /// The agent tells its models.
+    Models,
     Rename,
     CancelMessage,
 }
@@ -71,6 +74,11 @@ impl Connection {
                 None => vec![error(&named, "cancel_async_message needs a message_uuid")],
             },
             "get_context_usage" => vec![self.context_usage(&named)],
+            "list_models" if self.view.config.as_ref().is_some_and(AgentConfig::hides_models) => {
+                let request = self.name();
+                let wish = Wish::Control { request: request.clone(), control: Control::ReadConfig };
+                self.wish_as(request, Some(named), Kind::Models, wish)
+            }
             "list_models" => vec![success(&named, &json!({ "models": self.models() }))],
             unknown => {
                 vec![error(&named, &format!("Unsupported control request subtype: {unknown}"))]
@@ -92,7 +100,7 @@ impl Connection {
         done: Result<Vec<Recorded>, Denied>,
     ) -> Vec<Act> {
         let is_settled = self.requests.get(request).is_some_and(|waiting| match waiting.kind {
-            Kind::Interrupt(..) | Kind::Setting => false,
+            Kind::Interrupt(..) | Kind::Setting | Kind::Models => false,
             Kind::Rename | Kind::CancelMessage => true,
         });
         match done {
@@ -140,6 +148,8 @@ impl Connection {
             (Kind::CancelMessage, failure) if failure.is_none() || is_idle => {
                 succeeded(&id, &json!({ "cancelled": failure.is_none() }), None)
             }
+            // As far as it told them by now.
+            (Kind::Models, _) => succeeded(&id, &json!({ "models": self.models() }), None),
             (_, None) => succeeded(&id, &json!({}), None),
             (_, Some(failure)) => failed(&id, &failure.message),
         })

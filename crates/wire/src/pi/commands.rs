@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use domain::content::Failure;
-use domain::session::config::SlashCommand;
+use domain::session::config::{AgentConfig, SlashCommand};
 use domain::session::controls::Control;
 use domain::session::delivery::Mode;
 use domain::session::{Recorded, Wish};
@@ -29,7 +29,17 @@ const NAME_BYTES_MAX: usize = 256;
 const NO_SESSION: &str = "No session is active: use switch_session or new_session first";
 
 /// Settings whose outcome the session owes, by our own names for them.
-pub(super) type Settings = BTreeMap<RequestId, (u64, Option<Value>)>;
+pub(super) type Settings = BTreeMap<RequestId, (u64, Owed)>;
+
+/// What is answered when a setting is done.
+#[derive(Debug)]
+pub(super) enum Owed {
+    Plainly,
+    /// The model that was chosen.
+    Model(Value),
+    /// All that there are.
+    Models,
+}
 
 impl Connection {
     pub(super) fn on_command(&mut self, caller: Caller, body: Body, now: Timestamp) -> Vec<Act> {
@@ -45,6 +55,7 @@ impl Connection {
             // What is known already.
             "get_state" => vec![answer(&caller, &self.state())],
             "get_context_usage" => vec![answer(&caller, &self.context_usage())],
+            "get_available_models" if self.hides_models() => self.on_long(caller, body, now),
             "get_available_models" => vec![answer(&caller, &json!({ "models": self.models() }))],
             "get_available_thinking_levels" => {
                 let levels = self.view.config.as_ref().and_then(|it| it.available_efforts.clone());
@@ -114,6 +125,7 @@ impl Connection {
             "switch_session" => self.switch(flight, &body),
             "new_session" => self.new_session(flight, body),
             "set_model" => self.set_model(flight, &body),
+            "get_available_models" => self.set(flight, Control::ReadConfig, Owed::Models),
             "set_thinking_level" => self.set_effort(flight, &body),
             _ => self.rename(flight, &body),
         }
@@ -157,6 +169,11 @@ impl Connection {
     fn models(&self) -> Vec<Value> {
         let models = self.view.config.as_ref().and_then(|it| it.available_models.as_ref());
         models.into_iter().flatten().map(model).collect()
+    }
+
+    /// Whether the agent has to be asked for its models, and may be.
+    fn hides_models(&self) -> bool {
+        self.may_steer() && self.view.config.as_ref().is_some_and(AgentConfig::hides_models)
     }
 
     /// What the agent understands after a slash.
@@ -234,7 +251,7 @@ impl Connection {
             return self.flights.fail(flight, &words).into_iter().collect();
         };
         let data = model(&found);
-        self.set(flight, Control::SetModel(found), Some(data))
+        self.set(flight, Control::SetModel(found), Owed::Model(data))
     }
 
     fn set_effort(&mut self, flight: u64, body: &Body) -> Vec<Act> {
@@ -248,13 +265,13 @@ impl Connection {
         if let Some(words) = words {
             return self.flights.fail(flight, &words).into_iter().collect();
         }
-        self.set(flight, Control::SetEffort(level.to_owned()), None)
+        self.set(flight, Control::SetEffort(level.to_owned()), Owed::Plainly)
     }
 
     /// Answered when the agent has done it.
-    fn set(&mut self, flight: u64, control: Control, data: Option<Value>) -> Vec<Act> {
+    fn set(&mut self, flight: u64, control: Control, owed: Owed) -> Vec<Act> {
         let request = self.name();
-        self.settings.insert(request.clone(), (flight, data));
+        self.settings.insert(request.clone(), (flight, owed));
         let ticket = self.ticket(Asked::Setting(request.clone()));
         let wish = Box::new(Wish::Control { request, control });
         vec![Act::Wish { session: self.view.session.clone(), wish, ticket }]
@@ -277,15 +294,22 @@ impl Connection {
         request: &RequestId,
         failure: Option<&Failure>,
     ) -> Option<Bytes> {
-        let (flight, data) = self.settings.remove(request)?;
-        let answer = match failure {
-            None => {
-                let answer = self.flights.succeed(flight, data.as_ref());
+        let (flight, owed) = self.settings.remove(request)?;
+        let answer = match (owed, failure) {
+            // As far as the agent told them by now.
+            (Owed::Models, _) => {
+                self.flights.succeed(flight, Some(&json!({ "models": self.models() })))
+            }
+            (Owed::Model(data), None) => {
+                let answer = self.flights.succeed(flight, Some(&data));
                 // Until the agent tells its configuration anew.
-                self.chosen_model = data;
+                self.chosen_model = Some(data);
                 answer
             }
-            Some(failure) => self.flights.fail(flight, &failure.message),
+            (Owed::Plainly, None) => self.flights.succeed(flight, None),
+            (Owed::Plainly | Owed::Model(_), Some(failure)) => {
+                self.flights.fail(flight, &failure.message)
+            }
         };
         if let Act::Send(frame) = answer? { Some(frame) } else { None }
     }

@@ -96,6 +96,9 @@ export class Steering {
     }
   }
 
+  /** Some agents tell what can be chosen only when they are asked. */
+  readConfig = (session_id: string) =>
+    this.attempt(this.connection.ask("agent_config_request", { session_id }));
   setModel = (session_id: string, model_id: string) =>
     this.attempt(this.connection.ask("agent_set_model", { session_id, model_id }));
   setMode = (session_id: string, mode: string) =>

@@ -103,7 +103,7 @@ export const en = {
     close: "Close session",
     delete: "Delete with history",
     closeSure: "Close this session?",
-    closeLead: "The agent ends. The history stays.",
+    closeLead: "The agent ends; a window of an IDE stays as it is. The history stays.",
     deleteSure: "Delete this session and its history?",
     deleteLead: "The agent ends if it runs. Nobody can bring the session back, on any device.",
     deleteAwayLead:
@@ -111,6 +111,7 @@ export const en = {
     name: "Name",
     details: "Details",
     model: "Model",
+    models: "Show the models",
     mode: "Permissions",
     effort: "Effort",
     latest: "Latest",

@@ -101,6 +101,16 @@ impl PanelDriver {
         }
     }
 
+    /// Open questions are withdrawn, and asked as the profile understands them now.
+    pub(super) fn ask_anew(&mut self, now: Timestamp) {
+        let all = self.dialogs.0.iter();
+        let open = all.filter(|(_, dialog)| dialog.state == State::Open).map(|(id, _)| id.clone());
+        for id in open.collect::<Vec<_>>() {
+            self.dialogs.0.remove(&id);
+            self.scribe.prompt_gone(&id, now);
+        }
+    }
+
     pub(super) fn answer(
         &mut self,
         request: &RequestId,

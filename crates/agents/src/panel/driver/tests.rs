@@ -95,8 +95,15 @@ impl Bench {
     }
 
     fn attach(&mut self) {
-        let signature = "panel-1".to_owned();
-        self.news(News::Attached(Attached { window_title: None, workspace_path: None, signature }));
+        let found = built_in().into_iter().find(|it| it.id == self.profile).unwrap();
+        self.attach_as(found);
+    }
+
+    fn attach_as(&mut self, profile: Profile) {
+        let (profile, signature) = (Arc::new(profile), "panel-1".to_owned());
+        let (window_title, workspace_path) = (None, None);
+        let attached = Attached { profile, window_title, workspace_path, signature };
+        self.news(News::Attached(attached));
         // Whoever looks is told by the pushes that follow.
         self.answer_looks();
     }

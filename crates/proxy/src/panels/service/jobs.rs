@@ -34,6 +34,7 @@ impl Service {
             }
             Task::Look => self.look_now(session, job).await,
             Task::Close => self.close(session, job).await,
+            Task::LetGo => self.book.remove(&session),
             Task::Send { .. }
             | Task::Press { .. }
             | Task::Stop
@@ -113,21 +114,18 @@ impl Service {
         });
     }
 
-    /// The session is over. A panel that is still there is left alone until something new is
-    /// said in it.
+    /// The session is over. Its panel is left alone until something new is said in it, whether it
+    /// is there now or is opened again later.
     pub(super) fn forget(&mut self, session: &SessionId) {
         self.launches.remove(session);
         let number: Option<Number> = self.shown.remove(session);
-        match number.and_then(|number| self.panels.get_mut(&number)) {
-            Some(panel) => {
-                if let Some(entry) = self.book.get(session) {
-                    panel.mark.prints.clone_from(&entry.mark.prints);
-                }
-                panel.session = None;
-                self.book.put_away(session);
+        if let Some(panel) = number.and_then(|number| self.panels.get_mut(&number)) {
+            if let Some(entry) = self.book.get(session) {
+                panel.mark.prints.clone_from(&entry.mark.prints);
             }
-            None => self.book.remove(session),
+            panel.session = None;
         }
+        self.book.put_away(session);
         self.book.save();
     }
 

@@ -1,5 +1,6 @@
 //! Whose a panel is, and when it becomes another's.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use agents::panel::identity::{Mark, PRINTS_MAX, Traits, print_of, workspace};
@@ -76,7 +77,7 @@ impl Service {
         }
         let session = match found {
             Some(entry) if entry.is_put_away => {
-                if mark.prints.iter().all(|print| entry.mark.prints.contains(print)) {
+                if entry.is_still(&mark) {
                     // A person closed it, and nothing was said since.
                     return;
                 }
@@ -115,6 +116,7 @@ impl Service {
         panel.begins_until = None;
         let (mark, adoption) = (panel.mark.clone(), adoption(panel, &session));
         let attached = Attached {
+            profile: Arc::clone(&panel.profile),
             window_title: adoption.window_title.clone(),
             workspace_path: adoption.workspace_path.clone(),
             signature: adoption.signature.clone(),

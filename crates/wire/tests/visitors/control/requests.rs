@@ -229,6 +229,25 @@ fn the_context_is_told_where_the_agent_tells_it() {
     assert_eq!(told["response"]["response"]["totalTokens"], 50_000, "also to who joins later");
 }
 
+// spec: control/requests.10
+#[test]
+fn models_that_have_to_be_asked_for_are_asked_for() {
+    let mut relay = configured();
+    let mut hidden = config("demo-small", "ask");
+    hidden.available_models = None;
+    hidden.capabilities.insert("set_model".to_owned(), true);
+    relay.report(Report::Config(hidden));
+    relay.heard("a");
+    ask(&mut relay, &json!({ "subtype": "list_models" }));
+    assert_eq!(ordered(&relay), [Control::ReadConfig]);
+    relay.report(Report::Config(config("demo-small", "ask")));
+    relay.obey(None);
+    let answer = relay.heard("a").remove(0)["response"]["response"].take();
+    assert_eq!(answer["models"][1]["value"], "demo-large", "{answer}");
+    let again = asked(&mut relay, &json!({ "subtype": "list_models" }));
+    assert_eq!(again["response"], answer, "what is known is told at once");
+}
+
 // spec: control/credentials.3
 #[test]
 fn a_viewers_requests_are_refused() {

@@ -5,7 +5,7 @@ use domain::session::transcript::ContextUse;
 use domain::session::{Order, Report};
 use serde_json::{Value, json};
 
-use super::relay::{Relay, kinds};
+use super::relay::{Relay, config, kinds};
 
 fn configured() -> Relay {
     let mut relay = Relay::watched();
@@ -98,6 +98,25 @@ fn a_model_is_set_when_the_agent_has_set_it() {
     assert_eq!(state["data"]["model"]["id"], "two", "also before the agent tells it");
     let unknown = json!({ "type": "set_model", "provider": "p", "modelId": "m" });
     assert_eq!(relay.ask("a", unknown)["error"], "Model not found: p/m");
+}
+
+// spec: pi/settings.5
+#[test]
+fn models_that_have_to_be_asked_for_are_asked_for() {
+    let mut relay = configured();
+    let mut told = config("fake/one", "low");
+    let models = told.available_models.take();
+    told.capabilities.insert("set_model".to_owned(), true);
+    relay.report(Report::Config(told.clone()));
+    relay.json("a", &json!({ "id": "m", "type": "get_available_models" }));
+    assert!(relay.heard("a").is_empty());
+    told.available_models = models;
+    relay.report(Report::Config(told));
+    relay.obey(None);
+    let answer = relay.heard("a").pop().unwrap();
+    assert_eq!(answer["data"]["models"].as_array().unwrap().len(), 3, "{answer}");
+    let again = relay.ask("a", json!({ "type": "get_available_models" }));
+    assert_eq!(again["data"], answer["data"], "what is known is told at once");
 }
 
 // spec: pi/settings.1, pi/settings.2

@@ -134,19 +134,24 @@ impl Relay {
 
     /// With the agent's own record of the session.
     pub(crate) fn keeps(&mut self, model: &str, effort: &str, file: Option<&str>) {
-        self.report(Report::Config(AgentConfig {
-            model: model.into(),
-            permission_mode: None,
-            file_access_scope: None,
-            available_models: Some(vec!["fake/one".into(), "fake/two".into(), "three".into()]),
-            available_modes: None,
-            effort: Some(effort.to_owned()),
-            available_efforts: Some(vec!["low".to_owned(), "high".to_owned()]),
-            session_file: file.map(str::to_owned),
-            commands: Some(vec![SlashCommand { name: "compact".to_owned(), description: None }]),
-            capabilities: [("steer".to_owned(), true)].into(),
-            read_at: START,
-        }));
+        let session_file = file.map(str::to_owned);
+        self.report(Report::Config(AgentConfig { session_file, ..config(model, effort) }));
+    }
+}
+
+pub(crate) fn config(model: &str, effort: &str) -> AgentConfig {
+    AgentConfig {
+        model: model.into(),
+        permission_mode: None,
+        file_access_scope: None,
+        available_models: Some(vec!["fake/one".into(), "fake/two".into(), "three".into()]),
+        available_modes: None,
+        effort: Some(effort.to_owned()),
+        available_efforts: Some(vec!["low".to_owned(), "high".to_owned()]),
+        session_file: None,
+        commands: Some(vec![SlashCommand { name: "compact".to_owned(), description: None }]),
+        capabilities: [("steer".to_owned(), true)].into(),
+        read_at: START,
     }
 }
 

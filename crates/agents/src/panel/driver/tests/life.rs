@@ -99,6 +99,7 @@ fn a_panel_that_somebody_closed_for_good_ends_its_session() {
     assert!(!bench.reports().iter().any(closed), "it may come back");
     bench.pass(31 * 60_000);
     assert!(bench.reports().iter().any(closed));
+    assert_eq!(bench.tasks(), [&Task::LetGo], "it may be opened again, as another session");
 }
 
 #[test]

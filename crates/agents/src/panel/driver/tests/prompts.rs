@@ -3,6 +3,7 @@
 use domain::session::prompts::{Effect, Prompt};
 
 use super::*;
+use crate::panel::profile::ChoiceEffect;
 
 fn dialog(id: &str) -> Value {
     json!({"id": id, "text": "Run `ls`?", "buttons": [
@@ -69,6 +70,28 @@ fn a_dialog_is_asked_once_with_its_buttons_and_no_default_that_allows() {
     );
     assert_eq!(prompts[0].expiry, None);
     assert!(prompts[0].run.is_some(), "a question is work that waits");
+}
+
+#[test]
+fn buttons_are_understood_as_the_newest_profile_says() {
+    let mut bench = Bench::attached();
+    bench.push(json!({"dialogs": [dialog("d1")]}));
+    let mut changed = Profile::clone(&bench.driver.profile);
+    let rules = changed.prompt.as_mut().unwrap();
+    rules.choices.retain(|rule| rule.effect == ChoiceEffect::Reject);
+    rules.choices[0].id = "never".to_owned();
+    let gone_away = News::Gone { reason: "its profile changed".to_owned(), is_closed: false };
+    bench.news(gone_away);
+    bench.epoch += 1;
+    bench.attach_as(changed);
+    bench.push(json!({"dialogs": [dialog("d1")]}));
+    assert_eq!(gone(&bench), 1);
+    let prompts = asked(&bench);
+    let choices: Vec<_> = prompts[1].choices.iter().map(|choice| choice.id.as_str()).collect();
+    assert_eq!(choices, ["yes_and_don_t_ask_again", "yes", "never", "show_details"]);
+    answer(&mut bench, Some("never"));
+    let (dialog, label) = ("d1".to_owned(), "No".to_owned());
+    assert_eq!(bench.tasks(), [&Task::Press { dialog, label }]);
 }
 
 #[test]
