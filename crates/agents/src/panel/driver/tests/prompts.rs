@@ -85,6 +85,7 @@ fn buttons_are_understood_as_the_newest_profile_says() {
     bench.epoch += 1;
     bench.attach_as(changed);
     bench.push(json!({"dialogs": [dialog("d1")]}));
+    bench.answer_looks();
     assert_eq!(gone(&bench), 1);
     let prompts = asked(&bench);
     let choices: Vec<_> = prompts[1].choices.iter().map(|choice| choice.id.as_str()).collect();
