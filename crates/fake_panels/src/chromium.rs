@@ -62,6 +62,11 @@ impl Chromium {
         }
     }
 
+    /// The browser itself, for whoever starts it in another way.
+    pub fn program() -> Option<PathBuf> {
+        find()
+    }
+
     /// Starts one; it answers when this returns.
     pub fn start() -> Result<Self, String> {
         Self::start_with(&[])

@@ -23,8 +23,12 @@ mod lives;
 mod many;
 #[path = "ide/opencode.rs"]
 mod opencode;
+#[path = "ide/person.rs"]
+mod person;
 #[path = "ide/stage.rs"]
 mod stage;
+#[path = "ide/starting.rs"]
+mod starting;
 #[path = "process/support.rs"]
 #[expect(dead_code, reason = "shared with other tests, which use other parts of it")]
 mod support;

@@ -57,6 +57,9 @@ pub struct Profile {
     /// How a new chat is opened in an open window.
     #[serde(default)]
     pub new_chat: Vec<Step>,
+    /// The same where what `new_chat` clicks first is not in sight, as in a narrow panel.
+    #[serde(default)]
+    pub new_chat_otherwise: Vec<Step>,
     /// How the panel itself is opened in a window that does not show it.
     #[serde(default)]
     pub open_panel: Vec<Step>,
@@ -77,6 +80,10 @@ pub struct Target {
     /// The element that holds the panel: alternatives, best first. Without one, the document.
     #[serde(default)]
     pub scope: Vec<String>,
+    /// What a window shows in which the panel can be opened by `open_panel`, whether or not it is
+    /// open: alternatives.
+    #[serde(default)]
+    pub window: Vec<String>,
 }
 
 /// A page or a frame of its own.
@@ -352,7 +359,8 @@ pub struct WaitingRule {
 pub enum Step {
     /// Click the first of these that is in sight.
     Click(Vec<String>),
-    /// Press this key: `F1`, `Control+Shift+P`, `Enter`.
+    /// Press this key: `F1`, `Primary+Shift+P`, `Enter`. `Primary` is Command on a Mac and
+    /// Control elsewhere.
     Key(String),
     /// Type this where the focus is (a command palette).
     Type(String),

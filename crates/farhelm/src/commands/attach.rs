@@ -7,6 +7,7 @@
 
 mod typed;
 
+use std::collections::VecDeque;
 use std::process::ExitCode;
 
 use client::{Event, Happening, Heard, Remote, control};
@@ -80,6 +81,8 @@ async fn converse(finder: Finder, session: &str, after: u64) -> Result<ExitCode,
         questions: vec![],
         is_running: false,
         said: vec![],
+        is_connected: false,
+        orders: VecDeque::new(),
     };
     let mut lines = typed_lines()?;
     loop {
@@ -129,6 +132,9 @@ struct Desk {
     is_running: bool,
     /// Messages of ours, which need no echo.
     said: Vec<String>,
+    is_connected: bool,
+    /// What was asked for while there was no connection.
+    orders: VecDeque<Value>,
 }
 
 impl Desk {
@@ -154,8 +160,16 @@ impl Desk {
                 show_answer(&frame);
                 Ok(true)
             }
+            Heard::Happening(Happening::Connected(_)) => {
+                self.is_connected = true;
+                for order in std::mem::take(&mut self.orders) {
+                    self.remote.say(&order);
+                }
+                Ok(true)
+            }
             Heard::Happening(_) => Ok(true),
             Heard::Lost { words, failures } => {
+                self.is_connected = false;
                 if failures <= 1 {
                     output::aside(format_args!("the relay is away ({words}); trying again"));
                 }
@@ -253,7 +267,13 @@ impl Desk {
         let empty = Map::new();
         let more = more.as_object().unwrap_or(&empty);
         let frame = control(kind, &self.session, &new_id("req")?, more);
-        self.remote.say(&frame);
+        if self.is_connected {
+            self.remote.say(&frame);
+        } else if self.orders.len() < LINES_WAITING_MAX {
+            self.orders.push_back(frame);
+        } else {
+            output::aside("too much waits for the relay already");
+        }
         Ok(())
     }
 }

@@ -1,13 +1,15 @@
 //! VS Code's own Chat, in a real code-server.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::dialects::{decide, stop, talk};
 use crate::foreign::{Served, fetched};
 use crate::guest::everybody;
+use crate::person;
 use crate::stage::Stage;
 use crate::support::{Lines, said};
 
@@ -40,7 +42,7 @@ fn is_said(event: &Value, words: &str) -> bool {
 
 #[test]
 #[ignore = "needs code-server: run `cargo xtask ide`"]
-fn a_chat_is_a_session_that_is_sent_to_asked_and_stopped() {
+fn a_chat_is_a_session_that_is_sent_to_asked_stopped_and_given_another_model() {
     let Some(mut stage) = Stage::new("VS Code's own Chat") else { return };
     let (server, workspace) = code_server(&stage.place.path(""));
     stage.up();
@@ -78,6 +80,18 @@ fn a_chat_is_a_session_that_is_sent_to_asked_and_stopped() {
     stage.place.told(&["interrupt", &session]);
     let ended = tail.until(|event| event["type"] == "run_ended");
     assert!(!ended.iter().any(|event| is_said(event, "finished")), "{ended:?}");
+
+    let config = json!({"type": "agent_config_request", "session_id": session,
+        "request_id": "config"});
+    let config = person::asked(&stage, config, |frame| frame["available_models"].is_array());
+    assert_eq!(config["model_id"], "kite-large", "{config}");
+    let models = config["available_models"].as_array().unwrap();
+    assert!(models.contains(&json!("kite-small")), "{config}");
+    let (_attached, mut typed) = Lines::typing(stage.place.farhelm(&["attach", &session]));
+    writeln!(typed, "/model kite-small").unwrap();
+    tail.until(|event| event["type"] == "agent_config" && event["model_id"] == "kite-small");
+    stage.send(&session, "hello small one");
+    tail.until(|event| is_said(event, "you said hello small one to kite-small"));
 
     let long = "a line with an emoji 😀 and \"quotes\"\n\n".repeat(200);
     stage.send(&session, long.trim_end());

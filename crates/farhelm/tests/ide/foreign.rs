@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
-use crate::support::{PATIENCE, Running};
+use crate::support::{PATIENCE, Running, said};
 
 /// A program that serves a page.
 pub(crate) struct Served {
@@ -45,4 +45,9 @@ pub(crate) fn fetched(name: &str) -> (std::path::PathBuf, Vec<String>, String) {
     let arguments = arguments.map(|it| it.as_str().unwrap().to_owned()).collect();
     let folder = one["node_bin"].as_str().map_or(String::new(), |it| format!("{it}:"));
     (program.into(), arguments, format!("{folder}/usr/bin:/bin"))
+}
+
+/// How many messages hold these words.
+pub(crate) fn times_said(seen: &[serde_json::Value], words: &str) -> usize {
+    seen.iter().filter(|event| said(event).is_some_and(|it| it.contains(words))).count()
 }

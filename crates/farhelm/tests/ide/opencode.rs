@@ -1,17 +1,23 @@
 //! opencode's own web page, with a scripted model behind it.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
 use fake_model::homes::{Agent, prepare_home};
 use fake_model::{FakeModel, Options, Pace};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::dialects::{decide, stop, talk};
-use crate::foreign::{Served, fetched};
+use crate::foreign::{Served, fetched, times_said};
 use crate::guest::everybody;
-use crate::stage::Stage;
-use crate::support::{Lines, said};
+use crate::person::{asked, upload};
+use crate::stage::{Stage, healthy, id};
+use crate::support::{Lines, PATIENCE, said};
+
+const PICTURE: &[u8] = include_bytes!("../agents/picture.png");
+/// How a picture of this kind begins, as the services of models are sent them.
+const PICTURE_BEGINS: &str = "iVBORw0KGgo";
 
 fn is_said(event: &Value, words: &str) -> bool {
     said(event).is_some_and(|it| it.contains(words))
@@ -21,8 +27,9 @@ fn is_said(event: &Value, words: &str) -> bool {
 struct Opencode {
     workspace: PathBuf,
     session: String,
+    tab: String,
+    model: FakeModel,
     _server: Served,
-    _model: FakeModel,
 }
 
 /// A page of it that is a session.
@@ -39,9 +46,9 @@ fn opencode(stage: &mut Stage) -> Opencode {
     let server = Served::start(command);
     stage.up();
     let folder = base64url(workspace.to_str().unwrap());
-    stage.open_url(&format!("{}/{folder}/session", server.url.trim_end_matches('/')));
+    let tab = stage.open_url(&format!("{}/{folder}/session", server.url.trim_end_matches('/')));
     let session = stage.session("opencode-web");
-    Opencode { workspace, session, _server: server, _model: model }
+    Opencode { workspace, session, tab, model, _server: server }
 }
 
 #[test]
@@ -76,7 +83,7 @@ fn clients_of_every_dialect_talk_decide_and_stop_in_it() {
 #[ignore = "needs opencode: run `cargo xtask ide`"]
 fn a_page_of_opencode_is_a_session_that_is_sent_to_asked_and_stopped() {
     let Some(mut stage) = Stage::new("opencode's page") else { return };
-    let Opencode { workspace, session, .. } = &opencode(&mut stage);
+    let Opencode { workspace, session, tab, model, .. } = &opencode(&mut stage);
     let tail = Lines::of(stage.place.farhelm(&["tail", session, "--after", "0", "--json"]));
 
     stage.send(session, "hello from afar");
@@ -100,6 +107,87 @@ fn a_page_of_opencode_is_a_session_that_is_sent_to_asked_and_stopped() {
     tail.until(|event| event["type"] == "run_started");
     stage.place.told(&["interrupt", session]);
     tail.until(|event| event["type"] == "run_ended");
+
+    choose_a_model(&stage, session, &tail);
+    show_a_picture(&stage, session, &tail, model);
+    open_chats(&stage, session, tab);
+    outlive(&mut stage, tab);
+}
+
+fn choose_a_model(stage: &Stage, session: &str, tail: &Lines) {
+    let config = json!({"type": "agent_config_request", "session_id": session,
+        "request_id": "config"});
+    let config = asked(stage, config, |frame| frame["available_models"].is_array());
+    assert_eq!(config["model_id"], "fake-a", "{config}");
+    assert_eq!(config["available_models"], json!(["fake-a", "fake-b"]), "{config}");
+    let (_attached, mut typed) = Lines::typing(stage.place.farhelm(&["attach", session]));
+    writeln!(typed, "/model fake-b").unwrap();
+    tail.until(|event| event["type"] == "agent_config" && event["model_id"] == "fake-b");
+    stage.send(session, "who are you");
+    tail.until(|event| is_said(event, "echo(fake-b): who are you"));
+}
+
+fn show_a_picture(stage: &Stage, session: &str, tail: &Lines, model: &FakeModel) {
+    let picture = json!({"attachment_id": upload(stage, PICTURE), "name": "picture.png",
+        "kind": "uploaded_file"});
+    let send = json!({"type": "send_message", "session_id": session, "client_message_id": "picture",
+        "content": "what is this", "attachments": [picture],
+        "created_at": "2026-11-16T10:00:00.000Z"});
+    let is_it = |frame: &Value| frame["client_message_id"] == "picture";
+    let ends = ["message_delivered", "message_failed"];
+    let is_over = |frame: &Value| ends.iter().any(|end| frame["type"] == *end);
+    let told = asked(stage, send, |frame| is_it(frame) && is_over(frame));
+    assert_eq!(told["type"], "message_delivered", "{told}");
+    let has = |body: &Value| body.to_string().contains(PICTURE_BEGINS);
+    let seen = stage.block_on(model.wait_for(PATIENCE, |seen| has(&seen.body)));
+    assert!(seen.is_some(), "the model never saw the picture");
+    tail.until(|event| event["type"] == "run_ended");
+}
+
+fn open_chats(stage: &Stage, first: &str, tab: &str) {
+    let before = stage.script(tab, "location.pathname");
+    let second = id(&stage.place.json(&["launch", "opencode-web", "--json"]));
+    stage.until("the second", |all| healthy(all).filter(|it| *it == second));
+    let tail = Lines::of(stage.place.farhelm(&["tail", &second, "--after", "0", "--json"]));
+    stage.send(&second, "in the second chat");
+    let seen = tail.until(|event| is_said(event, "echo(fake-b): in the second chat"));
+    assert_eq!(times_said(&seen, "who are you"), 0, "{seen:#?}");
+
+    // The page shows the first chat again.
+    stage.click(tab, &format!("a[data-titlebar-tab-link][href={before}]"));
+    stage.until("the first again", |all| healthy(all).filter(|it| it == first));
+    let tail = Lines::of(stage.place.farhelm(&["tail", first, "--after", "0", "--json"]));
+    stage.send(first, "in the first again");
+    let seen = tail.until(|event| is_said(event, "echo(fake-b): in the first again"));
+    assert_eq!(times_said(&seen, "in the second chat"), 0, "{seen:#?}");
+    assert_eq!(times_said(&seen, "echo(fake-b): who are you"), 1, "{seen:#?}");
+}
+
+/// The machine is killed, and the page loaded anew, each in the middle of a run.
+fn outlive(stage: &mut Stage, tab: &str) {
+    let session = healthy(&stage.sessions()).unwrap();
+    for (number, is_kill) in [true, false].into_iter().enumerate() {
+        let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--json"]));
+        stage.send(&session, "slow: 40");
+        tail.until(|event| event["type"] == "run_started");
+        if is_kill {
+            stage.kill();
+            stage.up();
+        } else {
+            stage.script(tab, "location.reload()");
+        }
+        stage.until("the session", |all| healthy(all).filter(|it| *it == session));
+        let words = format!("after number {number}");
+        let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
+        stage.send(&session, &words);
+        let seen = tail.until(|event| is_said(event, &format!("echo(fake-b): {words}")));
+        for (words, times) in [("who are you", 1), ("slow: 40", number + 1), (&words, 1)] {
+            let said = seen.iter().filter(|event| event["message"]["role"] == "user");
+            let found = said.filter(|event| event["message"]["content"] == words).count();
+            assert_eq!(found, times, "{words}: {seen:#?}");
+        }
+        assert_eq!(times_said(&seen, "echo(fake-b): who are you"), 1, "{seen:#?}");
+    }
 }
 
 /// Presses the button of this meaning.

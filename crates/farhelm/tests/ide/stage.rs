@@ -105,6 +105,41 @@ impl Stage {
         self.runtime.block_on(run).unwrap()["result"]["value"].clone()
     }
 
+    /// Does this in a page, as somebody's own hands would.
+    pub(crate) fn in_page(&self, target: &str, calls: &[(&str, Value)]) {
+        let address = format!("127.0.0.1:{}", self.port);
+        let run = async {
+            let browser = Browser::connect(&address).await?;
+            let session = browser.attach(target).await?;
+            for (method, params) in calls {
+                browser.call(Some(&session), method, params.clone()).await?;
+            }
+            Ok::<(), cdp::Fault>(())
+        };
+        self.runtime.block_on(run).unwrap();
+    }
+
+    /// Clicks what is in sight.
+    pub(crate) fn click(&self, target: &str, selector: &str) {
+        let middle = format!(
+            "(() => {{ const box = [...document.querySelectorAll({})].map((it) => \
+             it.getBoundingClientRect()).find((it) => it.width > 0); return box && \
+             [box.left + box.width / 2, box.top + box.height / 2] }})()",
+            json!(selector)
+        );
+        let point = self.until(selector, |_| {
+            let point = self.script(target, &middle);
+            point.is_array().then_some(point)
+        });
+        let mouse = |kind: &str, button: &str| {
+            let params = json!({"type": kind, "x": point[0], "y": point[1], "button": button,
+                "clickCount": 1});
+            ("Input.dispatchMouseEvent", params)
+        };
+        let (down, up) = (mouse("mousePressed", "left"), mouse("mouseReleased", "left"));
+        self.in_page(target, &[mouse("mouseMoved", "none"), down, up]);
+    }
+
     /// Has a panel do something by itself.
     pub(crate) fn panel_does(&self, target: &str, detail: &Value) {
         self.script(target, &doing(detail));
@@ -171,6 +206,12 @@ pub(crate) struct Page {
 fn doing(detail: &Value) -> String {
     let detail = json!(detail.to_string());
     format!("document.dispatchEvent(new CustomEvent('panel:do', {{detail: {detail}}}))")
+}
+
+/// The one session that is well.
+pub(crate) fn healthy(sessions: &[Value]) -> Option<String> {
+    let mut well = sessions.iter().filter(|it| it["status"] == "healthy");
+    well.next().filter(|_| well.next().is_none()).map(id)
 }
 
 pub(crate) fn id(session: &Value) -> String {

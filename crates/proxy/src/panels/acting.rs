@@ -20,12 +20,18 @@ mod sending;
 mod steps;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use agents::panel::profile::Step;
 use agents::panel::{Done, Profile, Task};
 use domain::content::Failure;
+use serde_json::json;
 
-use fault::failed;
+use fault::{failed, lost};
 use hand::Hand;
+
+/// A button that is not in sight by then is hidden.
+const BUTTON_WITHIN: Duration = Duration::from_secs(1);
 
 /// Acts in one panel.
 #[derive(Debug, Clone)]
@@ -63,7 +69,7 @@ impl Actor {
                     return Err(Failure::new("launch_not_supported", words));
                 }
                 sending::undisturbed(&hand).await?;
-                steps::take(&hand, &self.profile.new_chat).await?;
+                steps::take(&hand, self.way_to_new_chat(&hand).await?).await?;
                 Ok(Done::Plainly)
             }
             Task::Find | Task::Look | Task::Close | Task::LetGo => {
@@ -72,8 +78,22 @@ impl Actor {
         }
     }
 
+    /// The steps for a new chat that can be taken now.
+    async fn way_to_new_chat(&self, hand: &Hand<'_>) -> Result<&[Step], Failure> {
+        let Profile { new_chat, new_chat_otherwise, .. } = self.profile.as_ref();
+        let is_there = match new_chat.first() {
+            Some(Step::Click(any)) if !new_chat_otherwise.is_empty() => {
+                let check = json!({"wanted": {"kind": "any", "any": any}});
+                let there = hand.until("there", check, BUTTON_WITHIN).await;
+                there.map_err(|fault| lost(&fault))?
+            }
+            Some(_) | None => true,
+        };
+        Ok(if is_there { new_chat } else { new_chat_otherwise })
+    }
+
     /// Takes steps in the target, as a profile's `open_panel` has them.
-    pub async fn take_steps(&self, steps: &[agents::panel::profile::Step]) -> Result<(), Failure> {
+    pub async fn take_steps(&self, steps: &[Step]) -> Result<(), Failure> {
         let hand = Hand::new(self).await?;
         steps::take(&hand, steps).await
     }

@@ -18,13 +18,18 @@ use tokio::time::Instant;
 use super::IdeProgram;
 use super::acting::Actor;
 use super::service::Service;
-use super::sights::{Hand, Number, Seen};
+use super::sights::{Hand, Number, Peek, Seen};
 use super::watcher::whole;
 
 /// How long a chat may take to open: less than the engine waits.
 const OPEN_WITHIN: Duration = Duration::from_secs(25);
 /// How long a window is given to show its panel by itself before it is helped.
 const HELP_AFTER: Duration = Duration::from_secs(4);
+/// How long a panel may show the earlier chat after a new one was asked for.
+const EMPTY_WITHIN: Duration = Duration::from_secs(5);
+/// How long a panel that was just opened may be without its field.
+const SHOWN_WITHIN: Duration = Duration::from_secs(2);
+const EMPTY_STEP: Duration = Duration::from_millis(100);
 
 /// A chat that is being opened.
 pub(super) struct Launch {
@@ -110,7 +115,7 @@ impl Service {
     }
 
     fn has_window_for(&self, profile: &Profile) -> bool {
-        !profile.open_panel.is_empty() && !self.windows.is_empty()
+        self.windows.values().any(|window| window.openings.contains(&profile.id))
     }
 
     /// Opens a new chat in a panel.
@@ -155,6 +160,10 @@ impl Service {
         }
         let push = match outcome {
             Ok(push) => push,
+            Err(failure) if self.may_be_shown(session, &failure) => {
+                self.wait_for_panel(session);
+                return self.help_windows(session);
+            }
             Err(failure) => return self.launch_failed(session, failure).await,
         };
         let Some(panel) = self.panels.get_mut(&number) else {
@@ -162,7 +171,7 @@ impl Service {
             return self.wait_for_panel(session);
         };
         let before = panel.session.take();
-        let peek = super::sights::Peek::read(&push);
+        let peek = Peek::read(&push);
         panel.mark.traits.conversation = peek.conversation;
         panel.mark.prints.clear();
         if let Some(before) = before {
@@ -172,6 +181,20 @@ impl Service {
             self.tell(&before, News::Gone { reason, is_closed: false }).await;
         }
         self.complete(session, number, push).await;
+    }
+
+    /// Whether a chat was not opened because its panel was hidden a moment ago, and can be shown
+    /// again; each window is helped once.
+    fn may_be_shown(&mut self, session: &SessionId, failure: &Failure) -> bool {
+        let is_hidden = failure.code.as_str() == "agent_not_open";
+        let Some(launch) = self.launches.get(session).filter(|_| is_hidden) else { return false };
+        if launch.helped.len() >= self.windows.len() || !self.has_window_for(&launch.profile) {
+            return false;
+        }
+        if let Some(launch) = self.launches.get_mut(session) {
+            launch.panel = None;
+        }
+        true
     }
 
     async fn complete(&mut self, session: &SessionId, number: Number, push: String) {
@@ -192,8 +215,9 @@ impl Service {
         let Some((session, launch)) = waiting else { return false };
         let (session, is_its) = (session.clone(), launch.panel == Some(number));
         let known = self.book.recognise(&panel.mark, |it| self.shown.contains_key(it));
-        if known.is_some() && !is_its && !launch.profile.new_chat.is_empty() {
-            // It shows an earlier chat, whose session gets it back; the new one is opened in it.
+        let is_earlier = known.is_some() || !panel.mark.prints.is_empty();
+        if is_earlier && !is_its && !launch.profile.new_chat.is_empty() {
+            // It shows an earlier chat, whose session gets it; the new one is opened in it.
             self.identify(number, None, push.to_owned()).await;
             self.open_in(&session, number).await;
         } else {
@@ -225,7 +249,19 @@ impl Service {
 
     pub(super) async fn panel_opened(&mut self, session: &SessionId, outcome: Result<(), Failure>) {
         if let Err(failure) = outcome {
-            self.launch_failed(session, failure).await;
+            return self.launch_failed(session, failure).await;
+        }
+        let waiting = self.launches.get(session).filter(|launch| launch.waits_since.is_some());
+        let Some(launch) = waiting else { return };
+        // A panel that was hidden for a moment does not appear: it was never gone.
+        let is_shown_again = |(number, panel): &(&Number, &super::service::Live)| {
+            panel.profile.id == launch.profile.id
+                && launch.before.contains(number)
+                && launch.helped.contains(&(panel.address.clone(), panel.window.clone()))
+        };
+        let again = self.panels.iter().find(is_shown_again).map(|(number, _)| *number);
+        if let Some(number) = again {
+            self.open_in(session, number).await;
         }
     }
 
@@ -255,10 +291,14 @@ impl Service {
         let fits = |url: &str| launch.profile.target.url_contains.iter().all(|it| url.contains(it));
         let is_page = launch.profile.target.kind == agents::panel::profile::TargetKind::Page;
         let next = self.windows.iter().find(|(key, window)| {
+            // In a window of the IDE that was started, without being asked what it shows.
+            let is_started = port.is_some()
+                && launch.profile.target.window.is_empty()
+                && (!is_page || fits(&window.url))
+                && !window.title.is_empty();
             !launch.helped.contains(*key)
                 && port.as_ref().is_none_or(|port| *port == window.address)
-                && (!is_page || fits(&window.url))
-                && !window.title.is_empty()
+                && (window.openings.contains(&launch.profile.id) || is_started)
         });
         let Some((key, window)) = next else { return };
         launch.helped.insert(key.clone());
@@ -287,15 +327,43 @@ impl Service {
     }
 }
 
-/// Opens a chat in a panel, and looks at it.
+/// Opens a chat in a panel, and looks at it when nothing of the earlier chat is shown any more.
 async fn open_steps(hand: &Hand, profile: Arc<Profile>, task: &Task) -> Result<String, Failure> {
     let missing = || Failure::new("agent_not_open", "Its panel is being loaded, or is not open");
     let place = hand.place.borrow().clone().ok_or_else(missing)?;
+    let look = async |place: &cdp::Place| {
+        let seen = whole(&hand.browser, place).await;
+        seen.map_err(|fault| Failure::new("control_failed", fault.to_string()))
+    };
+    let mut before = Peek::read(&look(&place).await?);
+    let begun = Instant::now();
+    while !profile.open_panel.is_empty() && before.composer.is_none() && before.waiting.is_none() {
+        if begun.elapsed() >= SHOWN_WITHIN {
+            let words = "Its panel is not shown in its window";
+            return Err(Failure::new("agent_not_open", words));
+        }
+        tokio::time::sleep(EMPTY_STEP).await;
+        before = Peek::read(&look(&place).await?);
+    }
     let (browser, page) = (hand.browser.clone(), hand.page.clone());
     Actor { browser, place, page, profile }.perform(task).await?;
-    let place = hand.place.borrow().clone().ok_or_else(missing)?;
-    let whole = whole(&hand.browser, &place).await;
-    whole.map_err(|fault| Failure::new("control_failed", fault.to_string()))
+    let begun = Instant::now();
+    loop {
+        let place = hand.place.borrow().clone().ok_or_else(missing)?;
+        let push = look(&place).await?;
+        let now = Peek::read(&push);
+        let is_asked = now.rows.iter().any(|row| row.role == "user");
+        let is_old = now.rows.iter().any(|row| before.rows.contains(row));
+        // A greeting is the same in every chat.
+        if !is_asked && (!is_old || begun.elapsed() >= EMPTY_WITHIN) {
+            return Ok(push);
+        }
+        if begun.elapsed() >= EMPTY_WITHIN {
+            let words = "The panel still shows the earlier chat";
+            return Err(Failure::new("control_failed", words));
+        }
+        tokio::time::sleep(EMPTY_STEP).await;
+    }
 }
 
 /// Opens a panel in a window.

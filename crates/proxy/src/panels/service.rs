@@ -171,9 +171,11 @@ impl Service {
             }
             Seen::Window(window) => {
                 self.windows.insert((window.address.clone(), window.target.clone()), window);
+                self.tell_offer().await;
             }
             Seen::WindowGone { address, target } => {
                 self.windows.remove(&(address, target));
+                self.tell_offer().await;
             }
             Seen::Appeared(sight) => {
                 self.appeared(*sight).await;
@@ -274,6 +276,7 @@ impl Service {
         let is_startable = |id: &String| {
             self.config.programs.iter().any(|program| program.profiles.contains(id))
                 || self.panels.values().any(|panel| panel.profile.id == *id)
+                || self.windows.values().any(|window| window.openings.contains(id))
         };
         let offers: Vec<_> = profiles
             .all()

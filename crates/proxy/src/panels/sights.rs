@@ -87,6 +87,8 @@ pub(super) struct Window {
     pub(super) target: String,
     pub(super) title: String,
     pub(super) url: String,
+    /// The profiles whose panels can be opened in it.
+    pub(super) openings: Vec<String>,
     pub(super) hand: Hand,
 }
 
@@ -132,7 +134,7 @@ pub(super) struct Peek {
 }
 
 /// A row of the conversation.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub(super) struct PeekedRow {
     #[serde(default)]
     pub(super) role: String,

@@ -96,6 +96,8 @@ pub(super) struct Watcher {
     about: watch::Receiver<About>,
     shared: Shared,
     panels: BTreeMap<String, Watched>,
+    /// The profiles whose panels can be opened here.
+    openings: Vec<String>,
 }
 
 impl Watcher {
@@ -105,8 +107,8 @@ impl Watcher {
         about: watch::Receiver<About>,
         shared: Shared,
     ) -> Self {
-        let panels = BTreeMap::new();
-        Self { address, target, kind, browser, session, queue, about, shared, panels }
+        let (panels, openings) = (BTreeMap::new(), vec![]);
+        Self { address, target, kind, browser, session, queue, about, shared, panels, openings }
     }
 
     pub(super) async fn run(mut self, mut told: mpsc::Receiver<Told>) {
@@ -170,13 +172,17 @@ impl Watcher {
         self.call("Page.enable", json!({})).await?;
         self.bind().await?;
         if self.kind == TargetKind::Page {
-            let About { window_title, window_url, .. } = self.about.borrow().clone();
-            let hand = self.hand(watch::Sender::new(None).subscribe());
-            let (address, target) = (self.address.clone(), self.target.clone());
-            let window = Window { address, target, title: window_title, url: window_url, hand };
-            self.tell(Seen::Window(window)).await;
+            self.tell_window().await;
         }
         Ok(())
+    }
+
+    async fn tell_window(&self) {
+        let About { window_title: title, window_url: url, .. } = self.about.borrow().clone();
+        let hand = self.hand(watch::Sender::new(None).subscribe());
+        let (address, target) = (self.address.clone(), self.target.clone());
+        let openings = self.openings.clone();
+        self.tell(Seen::Window(Window { address, target, title, url, openings, hand })).await;
     }
 
     /// What observers push through.
@@ -247,6 +253,32 @@ impl Watcher {
         for candidate in found {
             self.look_at(&candidate, is_thorough).await;
         }
+        // What was found once is looked for again only when the page moved.
+        if self.kind == TargetKind::Page && (self.openings.is_empty() || !is_thorough) {
+            let outermost = frames.iter().find(|frame| frame.parent.is_none());
+            if let Some(frame) = outermost
+                && let Ok(openings) = self.find_openings(&frame.id, profiles.all()).await
+                && self.openings != openings
+            {
+                self.openings = openings;
+                self.tell_window().await;
+            }
+        }
+    }
+
+    /// The profiles whose panels could be opened in this window.
+    async fn find_openings(
+        &self,
+        frame: &str,
+        profiles: &[Arc<Profile>],
+    ) -> Result<Vec<String>, Fault> {
+        let is_openable =
+            |it: &&Arc<Profile>| !it.open_panel.is_empty() && !it.target.window.is_empty();
+        let openable: Vec<_> = profiles.iter().filter(is_openable).collect();
+        let signs: Vec<_> = openable.iter().map(|profile| &profile.target.window).collect();
+        let shown = self.shown(frame, &signs).await?;
+        let found = openable.iter().zip(shown).filter(|(_, is_shown)| *is_shown);
+        Ok(found.map(|(profile, _)| profile.id.clone()).collect())
     }
 
     async fn look_at(&mut self, candidate: &Candidate, is_thorough: bool) {
@@ -294,12 +326,20 @@ impl Watcher {
             return Ok(Some(Arc::clone(first)));
         }
         let scopes: Vec<_> = profiles.iter().map(|profile| &profile.target.scope).collect();
+        let shown = self.shown(frame, &scopes).await?;
+        let found = profiles.iter().zip(shown).find(|(_, is_shown)| *is_shown);
+        Ok(found.map(|(profile, _)| Arc::clone(profile)))
+    }
+
+    /// Of which of these lists of alternatives something is in a frame's document; of an empty
+    /// list always. Turns nothing on.
+    async fn shown(&self, frame: &str, lists: &[&Vec<String>]) -> Result<Vec<bool>, Fault> {
         let world = json!({"frameId": frame, "worldName": cdp::WORLD});
         let world = self.call("Page.createIsolatedWorld", world).await?;
         let expression = format!(
-            "({}).findIndex((any) => !any.length || any.some((one) => {{ try {{ return \
+            "({}).map((any) => !any.length || any.some((one) => {{ try {{ return \
              document.querySelector(one) }} catch {{ return false }} }}))",
-            json!(scopes)
+            json!(lists)
         );
         let evaluate = json!({
             "contextId": world["executionContextId"],
@@ -307,8 +347,8 @@ impl Watcher {
             "returnByValue": true,
         });
         let answer = self.call("Runtime.evaluate", evaluate).await?;
-        let found = answer["result"]["value"].as_u64().and_then(|at| usize::try_from(at).ok());
-        Ok(found.and_then(|at| profiles.get(at)).map(Arc::clone))
+        let shown = answer["result"]["value"].as_array().into_iter().flatten();
+        Ok(shown.map(|is_shown| is_shown.as_bool() == Some(true)).collect())
     }
 
     /// Has a panel observed; it is told of when it has come to rest.

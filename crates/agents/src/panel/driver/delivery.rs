@@ -7,9 +7,9 @@ use domain::{MessageId, RunId, Sequence, Timestamp};
 
 use super::{AWAY_MS, PanelDriver, Phase, Purpose};
 use crate::files::{images, with_files};
-use crate::panel::Task;
 use crate::panel::identity::print_of;
 use crate::panel::tellings::letters;
+use crate::panel::{Task, pattern};
 use crate::{File, Lookup, Output, run_id};
 
 /// Orders that wait for the panel or for the run's end. Beyond, they are refused.
@@ -221,6 +221,13 @@ impl PanelDriver {
         for awaited in all {
             self.await_echo(awaited);
         }
+    }
+
+    /// A row's words without what the panel puts before every message by itself.
+    pub(super) fn without_habit<'a>(&self, words: &'a str) -> &'a str {
+        let habit = self.profile.composer.sticky.as_deref().and_then(pattern);
+        let found = habit.and_then(|habit| habit.find(words)).filter(|found| found.start() == 0);
+        found.map_or(words, |found| &words[found.end()..])
     }
 
     /// Whether a row is the echo of a send that was delivered. Each send has one.

@@ -124,7 +124,8 @@ impl PanelDriver {
     /// once.
     fn read_config(&mut self, request: &RequestId, now: Timestamp) {
         let composer = self.sight.last.as_ref().and_then(|last| last.composer.as_ref());
-        let is_undisturbed = composer.is_some_and(|it| !it.is_focused && it.is_empty);
+        // Many panels have the focus all the time; whether somebody types the hand sees.
+        let is_undisturbed = composer.is_some_and(|it| it.is_empty);
         let is_free = !self.running.is_busy && self.scribe.run().is_none() && self.jobs.is_empty();
         let can = self.can_choose_model() && self.models.is_none() && self.obstacle().is_none();
         if can && is_undisturbed && is_free {

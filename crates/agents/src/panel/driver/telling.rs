@@ -194,13 +194,17 @@ impl PanelDriver {
         if pass.is_withheld {
             return;
         }
-        if self.flight().is_some_and(|flight| flight.is_echo(&row.text)) {
+        let bare = self.without_habit(&row.text).to_owned();
+        if self.flight().is_some_and(|it| it.is_echo(&row.text) || it.is_echo(&bare)) {
             // Whether it was delivered its job says.
             pass.is_withheld = true;
             return;
         }
         let is_made_up = self.notes.tellings.last(&row.key).is_some_and(|it| it.is_like(&row.text));
-        if is_made_up || self.take_echo(&row.text, pass.now) {
+        if is_made_up
+            || self.take_echo(&row.text, pass.now)
+            || (bare != row.text && self.take_echo(&bare, pass.now))
+        {
             return self.note_told(row, slot, 1);
         }
         self.say(row, slot, Author::User, 0, pass.now);

@@ -57,7 +57,7 @@ const KEYS: &[&str] = &[
     "F12",
 ];
 /// What may be held down with a key.
-const MODIFIERS: &[&str] = &["Control", "Shift", "Alt", "Meta"];
+const MODIFIERS: &[&str] = &["Primary", "Control", "Shift", "Alt", "Meta"];
 
 /// A step of the way to something in a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,6 +182,7 @@ impl Checker {
         self.key("target", |this| {
             let target = &profile.target;
             this.selectors("scope", &target.scope);
+            this.selectors("window", &target.window);
             if target.scope.is_empty() && target.url_contains.iter().all(String::is_empty) {
                 this.refuse("without url_contains and scope it would match every page");
             }
@@ -221,6 +222,7 @@ impl Checker {
             this.key("matches", |this| this.selector(&rule.matches));
         });
         self.each("new_chat", &profile.new_chat, Self::deed);
+        self.each("new_chat_otherwise", &profile.new_chat_otherwise, Self::deed);
         self.each("open_panel", &profile.open_panel, Self::deed);
     }
 

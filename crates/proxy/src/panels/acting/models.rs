@@ -22,12 +22,18 @@ use super::pressing::{Pressed, click_first};
 const MENU_TIMEOUT: Duration = Duration::from_secs(5);
 /// What is chosen is shown within this time.
 const SHOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Who typed so short a while ago may go on, and no menu comes between.
+const AT_IT_MS: f64 = 30_000.0;
 /// Entries of a menu that are told.
 const MODELS_MAX: usize = 200;
 
-/// Reads the menu.
+/// Reads the menu; not while somebody is at the keyboard.
 pub(super) async fn read(hand: &Hand<'_>) -> Result<Done, Failure> {
     let rules = rules(hand)?;
+    let state = hand.state().await.map_err(|fault| lost(&fault))?;
+    if state.typed_ms_ago.is_some_and(|ago| ago < AT_IT_MS) {
+        return Ok(Done::Plainly);
+    }
     let attention = Attention::take(hand).await.map_err(|fault| lost(&fault))?;
     let outcome = listed(hand, rules).await;
     close(hand).await;

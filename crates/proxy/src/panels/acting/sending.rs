@@ -157,7 +157,8 @@ pub(super) async fn undisturbed(hand: &Hand<'_>) -> Result<(), Failure> {
     let begun = Instant::now();
     loop {
         let state = hand.state().await.map_err(|fault| lost(&fault))?;
-        let has_draft = state.has_chips || state.text.as_deref().is_some_and(|it| !it.trim().is_empty());
+        let has_draft =
+            state.has_chips || state.text.as_deref().is_some_and(|it| !it.trim().is_empty());
         if has_draft {
             let words = "Somebody is writing a message in the panel, which a new chat would lose";
             return Err(failed(words));

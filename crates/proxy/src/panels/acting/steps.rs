@@ -16,10 +16,16 @@ use super::pressing::click_first;
 /// How long a step waits for what it clicks or waits for.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Takes the steps one after the other; the first that fails ends it.
+/// Takes the steps one after the other; the first that fails ends it. What was opened to be
+/// typed into is closed then.
 pub(super) async fn take(hand: &Hand<'_>, steps: &[Step]) -> Result<(), Failure> {
     hand.emulate_focus(true).await;
     let outcome = take_all(hand, steps).await;
+    let has_typed = steps.iter().any(|step| matches!(step, Step::Type(_)));
+    if let Some(escape) = Chord::parse("Escape").filter(|_| has_typed && outcome.is_err()) {
+        // Somebody will close it by hand if this fails.
+        let _ = hand.key(&escape).await;
+    }
     hand.emulate_focus(false).await;
     outcome
 }
@@ -33,7 +39,9 @@ async fn take_all(hand: &Hand<'_>, steps: &[Step]) -> Result<(), Failure> {
                 click_first(hand, &wanted, &format!("{:?}", any.first())).await?;
             }
             Step::Key(name) => {
-                let chord = Chord::parse(name);
+                let state = hand.state().await.map_err(|fault| lost(&fault))?;
+                let primary = if state.is_mac { "Meta" } else { "Control" };
+                let chord = Chord::parse(&name.replace("Primary", primary));
                 let chord = chord.ok_or_else(|| failed(format!("{name:?} is no key")))?;
                 hand.key(&chord).await.map_err(|fault| lost(&fault))?;
             }

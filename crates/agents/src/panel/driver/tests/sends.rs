@@ -51,6 +51,21 @@ fn a_send_is_noted_typed_and_delivered_and_its_row_is_no_second_message() {
 }
 
 #[test]
+fn a_row_that_begins_with_the_panels_own_habit_is_still_the_sends() {
+    for rows_first in [false, true] {
+        let mut bench = Bench::attached_as("vscode-chat");
+        bench.deliver("m1", "hi");
+        if rows_first {
+            bench.show_busy(&[("user", "@script hi")]);
+        }
+        bench.sent();
+        bench.show(&[("user", "@script hi"), ("assistant", "Hello.")]);
+        bench.pass(2_000);
+        assert_eq!(bench.messages(), ["agent: Hello."], "row first: {rows_first}");
+    }
+}
+
+#[test]
 fn an_answer_that_is_quicker_than_the_word_of_delivery_is_told_after_it() {
     let mut bench = Bench::attached();
     bench.deliver("m1", "hi");

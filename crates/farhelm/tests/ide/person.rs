@@ -1,0 +1,64 @@
+//! A person's client, for what no command does: pictures, and asking what can be chosen.
+
+use std::io::{Read as _, Write as _};
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+use crate::stage::Stage;
+use crate::support::PATIENCE;
+
+/// Says one thing, and waits for what fits.
+pub(crate) fn asked(stage: &Stage, mut frame: Value, fits: impl Fn(&Value) -> bool) -> Value {
+    let told = &stage.up.as_ref().unwrap().told;
+    let text = |name: &str| told[name].as_str().unwrap();
+    let url = format!("{}?token={}", text("ws"), text("token"));
+    let hello = json!({"type": "connection_hello", "protocol_version": 1, "peer_role": "browser",
+        "client_name": "ide-test", "client_id": "ide-test"});
+    frame["protocol_version"] = json!(1);
+    let talk = async {
+        let (mut socket, _) = tokio_tungstenite::connect_async(&url).await.unwrap();
+        socket.send(Message::text(hello.to_string())).await.unwrap();
+        let mut heard = vec![];
+        while let Some(Ok(message)) = socket.next().await {
+            let Message::Text(text) = message else { continue };
+            let value: Value = serde_json::from_str(&text).unwrap();
+            if value["type"] == "session_snapshot" {
+                socket.send(Message::text(frame.to_string())).await.unwrap();
+            }
+            let events = value["events"].as_array().cloned().unwrap_or_default();
+            heard.push(value);
+            heard.extend(events);
+            if let Some(found) = heard.iter().find(|it| fits(it)) {
+                return found.clone();
+            }
+        }
+        panic!("the relay left; it said {heard:#?}");
+    };
+    let within = async { tokio::time::timeout(PATIENCE, talk).await };
+    stage.block_on(within).unwrap_or_else(|_| panic!("no answer to {frame}"))
+}
+
+/// Uploads a picture. Gives its id.
+pub(crate) fn upload(stage: &Stage, picture: &[u8]) -> String {
+    let told = &stage.up.as_ref().unwrap().told;
+    let host = told["url"].as_str().unwrap().trim_start_matches("http://");
+    let mut stream = std::net::TcpStream::connect(host).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(
+        stream,
+        "POST /v1/uploads?name=picture.png HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer \
+         {}\r\nContent-Type: image/png\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        told["token"].as_str().unwrap(),
+        picture.len()
+    )
+    .unwrap();
+    stream.write_all(picture).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 2"), "{answer}");
+    let told: Value = serde_json::from_str(body).unwrap();
+    told["attachment_id"].as_str().unwrap().to_owned()
+}
