@@ -7,9 +7,9 @@ use domain::{MessageId, RunId, Sequence, Timestamp};
 
 use super::{AWAY_MS, PanelDriver, Phase, Purpose};
 use crate::files::{images, with_files};
-use crate::panel::Task;
 use crate::panel::identity::print_of;
 use crate::panel::tellings::letters;
+use crate::panel::{Task, pattern};
 use crate::{File, Lookup, Output, run_id};
 
 /// Orders that wait for the panel or for the run's end. Beyond, they are refused.
@@ -221,6 +221,13 @@ impl PanelDriver {
         for awaited in all {
             self.await_echo(awaited);
         }
+    }
+
+    /// A row's words without what stays in the composer.
+    pub(super) fn without_sticky<'a>(&self, text: &'a str) -> &'a str {
+        let sticky = self.profile.composer.sticky.as_deref().and_then(pattern);
+        let found = sticky.and_then(|sticky| sticky.find(text)).filter(|found| found.start() == 0);
+        found.map_or(text, |found| &text[found.end()..])
     }
 
     /// Whether a row is the echo of a send that was delivered. Each send has one.

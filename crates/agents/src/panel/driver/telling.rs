@@ -12,6 +12,7 @@ use domain::{Content, MessageId, Timestamp, ToolCallId};
 use sha2::{Digest, Sha256};
 
 use super::PanelDriver;
+use super::delivery::Flight;
 use crate::Output;
 use crate::panel::frames::{Push, Row};
 use crate::panel::identity::print_of;
@@ -194,13 +195,17 @@ impl PanelDriver {
         if pass.is_withheld {
             return;
         }
-        if self.flight().is_some_and(|flight| flight.is_echo(&row.text)) {
+        // What stays in the composer is shown with the words, and was not sent by anybody.
+        let bare = self.without_sticky(&row.text).to_owned();
+        let is_echo = |flight: &mut Flight| flight.is_echo(&row.text) || flight.is_echo(&bare);
+        if self.flight().is_some_and(is_echo) {
             // Whether it was delivered its job says.
             pass.is_withheld = true;
             return;
         }
         let is_made_up = self.notes.tellings.last(&row.key).is_some_and(|it| it.is_like(&row.text));
-        if is_made_up || self.take_echo(&row.text, pass.now) {
+        let mut is_sent = || self.take_echo(&row.text, pass.now) || self.take_echo(&bare, pass.now);
+        if is_made_up || is_sent() {
             return self.note_told(row, slot, 1);
         }
         self.say(row, slot, Author::User, 0, pass.now);

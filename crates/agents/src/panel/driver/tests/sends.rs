@@ -51,6 +51,18 @@ fn a_send_is_noted_typed_and_delivered_and_its_row_is_no_second_message() {
 }
 
 #[test]
+fn a_row_with_what_stays_in_the_composer_is_the_echo_of_a_short_send() {
+    let mut bench = Bench::attached_as("vscode-chat");
+    bench.deliver("m1", "hi");
+    bench.show_busy(&[("user", "@script hi")]);
+    bench.sent();
+    bench.show(&[("user", "@script hi"), ("assistant", "Hello.")]);
+    bench.pass(2_000);
+    assert_eq!(bench.messages(), ["agent: Hello."]);
+    assert_eq!(runs(&bench), (1, 1));
+}
+
+#[test]
 fn an_answer_that_is_quicker_than_the_word_of_delivery_is_told_after_it() {
     let mut bench = Bench::attached();
     bench.deliver("m1", "hi");
