@@ -34,7 +34,8 @@ pub(super) async fn run(asked: Sessions) -> Result<ExitCode, Problem> {
 fn row(session: &Value) -> Vec<String> {
     let text = |name: &str| session[name].as_str().map(output::tame);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let name = text("title").or_else(|| text("display_name"));
+    // Panels of one IDE are all called alike; their windows are not.
+    let name = text("title").or_else(|| text("window_title")).or_else(|| text("display_name"));
     vec![
         or_dash(text("session_id")),
         or_dash(text("agent_type")),
