@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agents::panel::OBSERVER;
 use agents::panel::frames::{Push, PushKind};
-use agents::panel::profile::{Profile, Role, built_in};
+use agents::panel::profile::{BUILT_IN, Profile, Role, built_in};
 use cdp::{Browser, Events, Heard, Place, SessionId};
 use fake_panels::{Chromium, Panels};
 use serde_json::{Value, json};
@@ -248,7 +248,7 @@ async fn every_panel_is_read_with_its_profile() {
 async fn observing_leaves_focus_scroll_and_the_document_as_they_were() {
     let Some(chromium) = Chromium::shared_or_told("only reading") else { return };
     let panels = Panels::start().unwrap();
-    for id in ["cursor", "vscode-chat", "claude-vscode"] {
+    for (id, _) in BUILT_IN {
         let mut watched = Watched::open(&panels, chromium, id, "rows=80").await;
         watched.until("rows", |this, _| !this.rows.is_empty()).await;
         // Other tests open windows beside this one.
@@ -518,6 +518,38 @@ async fn a_skeleton_has_landmarks_and_no_words() {
     let text = skeleton.as_str().unwrap();
     assert!(text.contains("sendButton_"), "{text}");
     assert!(!text.contains("earlier row") && !text.contains("secret"), "{text}");
+    watched.close().await;
+}
+
+#[tokio::test]
+async fn of_two_panels_the_one_that_was_chosen_stays_while_it_is_in_sight() {
+    let Some(chromium) = Chromium::shared_or_told("two panels") else { return };
+    let panel = |words: &str| {
+        format!(
+            "<div class=panel><textarea></textarea><button id=send>Send</button>\
+             <div class=rows><div class='row user'>{words}</div></div></div>"
+        )
+    };
+    let mut profile = plain_profile();
+    profile.target.scope = vec![".panel".to_owned()];
+    profile.transcript.root = vec![".rows".to_owned()];
+    let mut watched = Watched::html(chromium, &panel("the first"), profile).await;
+    watched.until("the first", |this, _| this.said() == ["User: the first"]).await;
+    // Another one before it, and something new in both.
+    let before = format!(
+        "document.body.insertAdjacentHTML('afterbegin', {}); \
+         for (const rows of document.querySelectorAll('.rows')) \
+           rows.insertAdjacentHTML('beforeend', '<div class=\\'row agent\\'>more</div>')",
+        json!(panel("the second"))
+    );
+    watched.asks(&before).await;
+    watched.until("more", |this, _| this.rows.len() == 2).await;
+    assert_eq!(watched.said(), ["User: the first", "Assistant: more"]);
+    let composer = "__farhelm.composer().closest('.panel').textContent.includes('the first')";
+    assert_eq!(watched.asks(composer).await, true);
+    // When it is not in sight any more, the other one is there.
+    watched.asks("[...document.querySelectorAll('.panel')][1].style.display = 'none'").await;
+    watched.until("the second", |this, _| this.said()[0] == "User: the second").await;
     watched.close().await;
 }
 

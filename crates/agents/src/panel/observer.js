@@ -577,8 +577,9 @@
 
   const remember = (rows, keys) => {
     const next = new Map();
-    // What a virtual list took out of the document is still known.
-    if (profile.transcript.is_virtual) for (const [key, known] of told) if (!keys.has(key)) next.set(key, known);
+    // What a virtual list took out of the document is still known. After an empty one the same
+    // words in the same place may be another chat's.
+    if (profile.transcript.is_virtual && rows.length) for (const [key, known] of told) if (!keys.has(key)) next.set(key, known);
     for (const row of rows) next.set(row.key, hash(JSON.stringify(row)));
     while (next.size > ROWS_MAX * 2) next.delete(next.keys().next().value);
     told = next;

@@ -157,6 +157,7 @@ export class Chat {
   newChat() {
     for (const row of this.rows) row.element.remove();
     this.rows = [];
+    this.#numbered = 0;
     this.conversation = `conversation-${instance}-${Date.now()}`;
     this.skin.conversed?.(this.conversation);
     this.#keep();
@@ -172,6 +173,7 @@ export class Chat {
     const told = tell("answered", { dialog: dialog.id, text: dialog.text, label, is_trusted: event.isTrusted });
     if (mutates("reload-on-answer")) return void told.then(() => location.reload());
     if (this.dialog !== dialog || mutates("stuck-dialog")) return;
+    if (mutates("slow-answer")) return void setTimeout(() => this.#closeDialog(), SLOW_MS);
     this.#closeDialog();
     // The same once more, at once: another question in the same words.
     if (mutates("ask-again") && this.#asked === 1) return this.ask(dialog.text, dialog.labels);
@@ -242,6 +244,20 @@ export class Chat {
     this.skin.update(row);
   }
 
+  // Another transcript in the place of this one, without anybody's press.
+  #show(rows) {
+    for (const row of this.rows) row.element.remove();
+    this.rows = [];
+    this.#numbered = 0;
+    for (const { role, text } of rows) this.add(role, text);
+  }
+
+  // Which part of a virtual list is in the document.
+  #scroll(from) {
+    for (const row of this.rows) row.element.remove();
+    for (const row of this.rows.slice(from, from + VIRTUAL_ROWS)) this.skin.transcript.append(row.element);
+  }
+
   #renameSend() {
     const button = this.skin.sendButton;
     for (const { name } of [...button.attributes]) {
@@ -264,6 +280,9 @@ export class Chat {
       case "ask": return this.ask(order.text, order.labels);
       case "swap": return this.#swap(order.text);
       case "withdraw": return this.#closeDialog();
+      case "clear": return this.#show([]);
+      case "show": return this.#show(order.rows);
+      case "scroll": return this.#scroll(order.from);
       case "busy": return this.#setBusy(order.busy);
       case "draft": return this.editor.set(order.text);
       case "drop-composer": return this.editor.element.remove();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, id};
 use crate::support::{Lines, said};
 
 const PROFILE: &str = include_str!("../../../agents/src/panel/profiles/claude-vscode.toml");
@@ -91,4 +91,23 @@ fn inspection_shows_targets_profiles_and_landmarks() {
     assert_eq!(nowhere.status.code(), Some(1));
     let wrong = stage.place.run(&["cdp", "inspect", "--ide-ports", "192.168.0.9:9222"]);
     assert_eq!(wrong.status.code(), Some(2));
+}
+
+#[test]
+fn a_login_page_says_what_to_do_and_is_not_typed_into() {
+    let Some(mut stage) = Stage::new("login pages") else { return };
+    stage.up();
+    stage.open("claude-vscode", "ide", "mutate=login");
+    let session = stage.until("the login page", |sessions| {
+        let one = sessions.iter().find(|it| it["agent_type"] == "claude-vscode")?;
+        (one["status"] == "degraded").then(|| id(one))
+    });
+    let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
+    tail.until(|event| event.to_string().contains("Log in to Claude Code"));
+    let sent = stage.place.run(&["send", &session, "never", "--json"]);
+    assert_eq!(sent.status.code(), Some(1));
+    let words = String::from_utf8_lossy(&sent.stdout).into_owned();
+    assert!(words.contains("agent_not_active"), "{words}");
+    let journal = stage.panels.journal("ide");
+    assert!(journal.iter().all(|it| it["kind"] == "ready"), "{journal:?}");
 }

@@ -299,6 +299,23 @@ fn an_answer_that_is_lost_in_the_middle_is_given_once() {
     drop(client);
     stage.up();
     assert_eq!(stage.session("antigravity"), session);
+    open_prompt(&stage, &session);
+    let labels: Vec<_> = stage.panels.journal("b").iter().map(|it| it["label"].clone()).collect();
+    assert!(!labels.contains(&json!("Run")), "{labels:?}");
+
+    stage.restart_chromium();
+    stage.open("antigravity", "c", "mutate=slow-answer&conversation=conversation-a");
+    assert_eq!(stage.session("antigravity"), session);
+    stage.send(&session, "ask: rm -rf build");
+    let prompt = open_prompt(&stage, &session);
+    let client = alone(&stage, &["answer", &session, &prompt, "deny"]);
+    until_noted(&stage, "c", "answered", 1);
+    stage.kill();
+    drop(client);
+    stage.up();
+    assert_eq!(stage.session("antigravity"), session);
+    stage.until("no question", |_| questions(&stage, &session).is_empty().then_some(()));
+    assert_eq!(noted(&stage, "c", "answered"), 1);
 }
 
 #[test]

@@ -158,3 +158,119 @@ fn a_new_chat_is_launched_in_an_open_panel_and_elsewhere_it_is_said_why_not() {
     let late = stage.place.run(&["send", &first, "too late", "--timeout-ms", "20000"]);
     assert_eq!(late.status.code(), Some(1), "its panel shows another chat");
 }
+
+#[test]
+fn a_new_chat_without_a_name_that_a_person_begins_is_another_session() {
+    let Some(mut stage) = Stage::new("new chats of a person") else { return };
+    stage.up();
+    for (panel, button) in [
+        ("claude-vscode", "[aria-label='New conversation']"),
+        ("vscode-chat", "[aria-label^='New Chat']"),
+    ] {
+        let tab = stage.open(panel, panel, "");
+        let first = stage.session(panel);
+        let holder = if panel == "vscode-chat" { tab.clone() } else { stage.webview(panel) };
+        let of = |sessions: &[serde_json::Value]| {
+            let mut all = sessions.to_vec();
+            all.retain(|it| it["agent_type"] == panel);
+            all
+        };
+        stage.send(&first, "before clearing");
+        // Cleared, and spoken in again: it is the same chat.
+        stage.panel_does(&holder, &json!({"do": "clear"}));
+        stage.send(&first, "first words");
+        stage.send(&first, "second words");
+        let tail = Lines::of(stage.place.farhelm(&["tail", &first, "--after", "0", "--json"]));
+        tail.until(|event| said(event).is_some_and(|it| it.contains("echo: second words")));
+        assert_eq!(stage.session(panel), first, "{panel}");
+
+        stage.press(&holder, button);
+        let is_status = |it: &serde_json::Value, session: &str, status: &str| {
+            id(it) == session && it["status"] == status
+        };
+        let second = stage.until("the second chat", |sessions| {
+            let all = of(sessions);
+            let is_left = all.iter().any(|it| is_status(it, &first, "disconnected"));
+            let other = all.iter().find(|it| id(it) != first && it["status"] == "healthy");
+            other.filter(|_| is_left).map(id)
+        });
+        let tail = Lines::of(stage.place.farhelm(&["tail", &second, "--after", "0", "--json"]));
+        stage.send(&second, "in the second chat");
+        let seen = tail.until(|event| said(event).is_some_and(|it| it.contains("echo: in the se")));
+        assert!(!seen.iter().any(|event| said(event).is_some_and(|it| it.contains("first words"))));
+        let late = stage.place.run(&["send", &first, "too late", "--timeout-ms", "20000"]);
+        assert_eq!(late.status.code(), Some(1), "its panel shows another chat");
+
+        // Once more, and then the first chat comes back out of the panel's own list.
+        stage.press(&holder, button);
+        stage.until("the third chat", |sessions| {
+            let all = of(sessions);
+            let is_left = all.iter().any(|it| is_status(it, &second, "disconnected"));
+            (is_left && all.len() == 3).then_some(())
+        });
+        let rows = [
+            ("user", "first words"),
+            ("assistant", "echo: first words"),
+            ("user", "second words"),
+            ("assistant", "echo: second words"),
+        ];
+        let rows = rows.map(|(role, text)| json!({"role": role, "text": text}));
+        stage.panel_does(&holder, &json!({"do": "show", "rows": rows}));
+        stage.until("the first chat again", |sessions| {
+            of(sessions).iter().any(|it| is_status(it, &first, "healthy")).then_some(())
+        });
+        assert_eq!(of(&stage.sessions()).len(), 3, "{panel}");
+        let tail = Lines::of(stage.place.farhelm(&["tail", &first, "--after", "0", "--json"]));
+        stage.send(&first, "the last");
+        let seen = tail.until(|event| said(event).is_some_and(|it| it.contains("echo: the last")));
+        let words = seen.iter().filter(|event| said(event) == Some("second words"));
+        assert_eq!(words.count(), 1, "{panel}: {seen:#?}");
+        stage.call("Target.closeTarget", json!({"targetId": tab}));
+    }
+}
+
+#[test]
+fn a_virtual_list_that_is_scrolled_says_nothing_twice_and_forgets_nothing() {
+    let Some(mut stage) = Stage::new("scrolling") else { return };
+    stage.up();
+    for panel in ["opencode-web", "vscode-chat"] {
+        let tab = stage.open(panel, panel, "mutate=virtual&rows=20");
+        let session = stage.session(panel);
+        for from in [8, 0, 4, 14, 0, 14] {
+            stage.panel_does(&tab, &json!({"do": "scroll", "from": from}));
+            stage.until("a look at it", |_| Some(()));
+        }
+        stage.send(&session, "at the end");
+        let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
+        let seen = tail.until(|event| said(event).is_some_and(|it| it.contains("echo: at the")));
+        let mut words: Vec<_> = seen.iter().filter_map(said).collect();
+        let all = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), all, "{panel}: {words:#?}");
+        // What was in sight first, and what came since.
+        assert!(words.contains(&"earlier row 19") && words.contains(&"at the end"), "{words:#?}");
+        assert_eq!(stage.session(panel), session);
+        stage.call("Target.closeTarget", json!({"targetId": tab}));
+    }
+}
+
+#[test]
+fn a_window_that_is_called_otherwise_forgets_nothing_that_was_said() {
+    let Some(mut stage) = Stage::new("titles") else { return };
+    stage.up();
+    let tab = stage.open("vscode-chat", "ide", "title=kite%20-%20Visual%20Studio%20Code");
+    let session = stage.session("vscode-chat");
+    stage.send(&session, "first words");
+    let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
+    tail.until(|event| said(event).is_some_and(|it| it.contains("echo: first words")));
+    stage.panel_does(&tab, &json!({"do": "title", "title": "gull - Visual Studio Code"}));
+    let known = stage.until("the new name", |_| {
+        let text = std::fs::read(stage.place.data().join("panels/panels.json")).ok()?;
+        let book: serde_json::Value = serde_json::from_slice(&text).ok()?;
+        let panel = book["panels"][0].clone();
+        (panel["traits"]["workspace"] == "gull").then_some(panel)
+    });
+    assert_eq!(known["prints"].as_array().unwrap().len(), 1, "{known}");
+    assert_eq!(stage.session("vscode-chat"), session);
+}

@@ -163,6 +163,37 @@ impl Stage {
         self.runtime.block_on(run).unwrap();
     }
 
+    /// The webview in which this instance of a panel is.
+    pub(crate) fn webview(&self, instance: &str) -> String {
+        let part = format!("instance={instance}&");
+        let targets = self.call("Target.getTargets", json!({}));
+        let all = targets["targetInfos"].as_array().unwrap().clone();
+        let is_it = |it: &&Value| {
+            it["type"] == "iframe" && it["url"].as_str().is_some_and(|url| url.contains(&part))
+        };
+        all.iter().find(is_it).unwrap()["targetId"].as_str().unwrap().to_owned()
+    }
+
+    /// Presses something, as the person's own mouse does.
+    pub(crate) fn press(&self, target: &str, selector: &str) {
+        let middle = format!(
+            "(() => {{ const frame = document.querySelector('#active-frame'); \
+             const around = frame?.getBoundingClientRect() ?? {{ left: 0, top: 0 }}; \
+             const box = (frame?.contentDocument ?? document).querySelector({}) \
+               .getBoundingClientRect(); \
+             return [around.left + box.left + box.width / 2, \
+               around.top + box.top + box.height / 2]; }})()",
+            json!(selector)
+        );
+        let point = self.script(target, &middle);
+        let mouse = |kind: &str| {
+            let params = json!({"type": kind, "x": point[0], "y": point[1], "button": "left",
+                "clickCount": 1});
+            ("Input.dispatchMouseEvent", params)
+        };
+        self.in_page(target, &[mouse("mousePressed"), mouse("mouseReleased")]);
+    }
+
     pub(crate) fn sessions(&self) -> Vec<Value> {
         let told = self.place.json(&["sessions", "--json"]);
         told["sessions"].as_array().unwrap().clone()
@@ -205,7 +236,10 @@ pub(crate) struct Page {
 
 fn doing(detail: &Value) -> String {
     let detail = json!(detail.to_string());
-    format!("document.dispatchEvent(new CustomEvent('panel:do', {{detail: {detail}}}))")
+    format!(
+        "(document.querySelector('#active-frame')?.contentDocument ?? document).dispatchEvent(new \
+         CustomEvent('panel:do', {{detail: {detail}}}))"
+    )
 }
 
 /// The one session that is well.

@@ -18,6 +18,7 @@ mod models;
 mod pressing;
 mod sending;
 mod steps;
+mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,7 +69,7 @@ impl Actor {
                     let words = "This panel has no way known here to open a new chat";
                     return Err(Failure::new("launch_not_supported", words));
                 }
-                sending::undisturbed(&hand).await?;
+                waiting::undisturbed(&hand).await?;
                 steps::take(&hand, self.way_to_new_chat(&hand).await?).await?;
                 Ok(Done::Plainly)
             }

@@ -71,7 +71,6 @@ async fn a_question_that_comes_before_the_key_is_not_answered_by_it() {
     let Some(mut stage) = open("enter", "textarea", "").await else { return };
     Arc::make_mut(&mut stage.actor.profile).send.ladder = vec![Press::Enter];
     let ask = format!("{ASK} document.querySelector('.dialog button').focus();");
-    meddle(&stage, "beforeKey", "", "").await;
     // The key that sends, not those that empty the field.
     stage
         .evaluate(&format!(
@@ -228,4 +227,20 @@ async fn a_new_chat_is_not_opened_over_somebodys_draft() {
     assert!(stage.journal("new_chat").is_empty());
     assert_eq!(stage.composed().await, "mine");
     stage.close().await;
+}
+
+#[tokio::test]
+async fn the_observer_knows_who_typed() {
+    for editor in ["lexical", "textarea", "prosemirror", "plaintext"] {
+        let Some(stage) = open("who typed", editor, "").await else { return };
+        let typed = "JSON.parse(__farhelm.snapshot()).composer.typed_ms_ago";
+        assert_eq!(stage.send("from afar").await, Ok(Done::Plainly));
+        assert_eq!(stage.evaluate(typed).await, Value::Null, "{editor}");
+        stage.evaluate("__farhelm.composer().focus()").await;
+        let text = json!({"text": "I am here"});
+        let person = Some(&stage.person);
+        stage.actor.browser.call(person, "Input.insertText", text).await.unwrap();
+        assert!(stage.evaluate(typed).await.is_number(), "{editor}");
+        stage.close().await;
+    }
 }

@@ -33,6 +33,16 @@ pub(super) fn rejected(words: impl Into<String>) -> Failure {
     Failure::new("send_rejected", words)
 }
 
+/// A question is open in the panel: nothing is sent before it is answered.
+pub(super) fn asked() -> Failure {
+    rejected("The panel asks a question: it has to be answered first")
+}
+
+/// The panel was lost before the press: nobody got the message.
+pub(super) fn lost_unsent(fault: &Fault) -> Failure {
+    not_injected(format!("The panel cannot be reached: {fault}"))
+}
+
 /// The dialog is not the one that was answered.
 pub(super) fn other_dialog() -> Failure {
     Failure::new("prompt_not_found", "The question is not open in the panel any more")

@@ -4,9 +4,9 @@
 //! something is not as it should be: the text away, the person's draft and focus where they were.
 //! After the press the outcome is what is seen, and `delivery_unknown` where nothing can be.
 //!
-//! Not here: pressing (`pressing`), keys (`input`).
+//! Not here: the moment (`waiting`), pressing (`pressing`), keys (`input`).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agents::Image;
 use agents::panel::Done;
@@ -15,20 +15,13 @@ use cdp::Fault;
 use domain::content::Failure;
 use serde_json::json;
 
-use super::around::Around;
 use super::attention::Attention;
-use super::fault::{failed, missing, not_injected, rejected, unknown};
+use super::fault::{asked, lost_unsent as lost, missing, not_injected, rejected, unknown};
 use super::hand::{Hand, State};
 use super::input::Chord;
 use super::pressing::Pressed;
+use super::waiting::begun;
 
-/// Somebody who typed within this time is still typing.
-const TYPING_MS: f64 = 3_000.0;
-/// The same for somebody who types elsewhere in the window: only their focus would be taken.
-const TYPING_BESIDE_MS: f64 = 1_000.0;
-/// How long the end of their typing is waited for.
-const TYPING_WAIT_MAX: Duration = Duration::from_secs(30);
-const TYPING_STEP: Duration = Duration::from_millis(500);
 /// A send button comes to life within this time after the text.
 const ENABLED_TIMEOUT: Duration = Duration::from_secs(3);
 /// The composer gives the text away within this time.
@@ -40,20 +33,9 @@ const SHORT_LINES_MAX: usize = 60;
 const SHORT_BYTES_MAX: usize = 8 << 10;
 /// How long a browser may take for a whole text.
 const INSERT_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often it is begun anew because somebody typed in the last moment.
-const BEGINNINGS_MAX: usize = 3;
-/// How long it is listened whether somebody types in the window around a webview.
-const LISTEN_MS: u64 = 700;
-/// How long a new chat waits for somebody who types.
-const UNDISTURBED_WAIT_MAX: Duration = Duration::from_secs(10);
 /// How often an editor that is slow is asked again for its text.
 const READS_MAX: usize = 20;
 const READ_STEP: Duration = Duration::from_millis(100);
-
-/// The panel was lost before the press: nobody got the message.
-fn lost(fault: &Fault) -> Failure {
-    not_injected(format!("The panel cannot be reached: {fault}"))
-}
 
 /// Types and sends.
 pub(super) async fn send(hand: &Hand<'_>, text: &str, images: &[Image]) -> Result<Done, Failure> {
@@ -85,98 +67,6 @@ pub(super) async fn send(hand: &Hand<'_>, text: &str, images: &[Image]) -> Resul
     outcome.map(|()| Done::Plainly)
 }
 
-/// Waits for the moment, and begins.
-async fn begun(hand: &Hand<'_>) -> Result<State, Failure> {
-    for _ in 0..BEGINNINGS_MAX {
-        ready(hand).await?;
-        let state: State = hand.call("begin", &[]).await.map_err(|fault| lost(&fault))?;
-        if !is_typing(&state) {
-            return Ok(state);
-        }
-        let _ = hand.call::<()>("finish", &[]).await;
-    }
-    Err(rejected("Somebody is typing in the panel"))
-}
-
-/// Waits for the panel to be one that may be typed into.
-async fn ready(hand: &Hand<'_>) -> Result<(), Failure> {
-    let around = Around::of(hand).await;
-    let outcome = ready_within(hand, around.as_ref()).await;
-    if let Some(around) = around {
-        around.leave(&hand.actor.browser).await;
-    }
-    outcome
-}
-
-async fn ready_within(hand: &Hand<'_>, around: Option<&Around>) -> Result<(), Failure> {
-    let begun = Instant::now();
-    loop {
-        let state = hand.state().await.map_err(|fault| lost(&fault))?;
-        if let (false, Some(reason)) = (state.has_composer, &state.waiting) {
-            return Err(Failure::new("agent_not_active", reason.clone()));
-        }
-        if state.is_asking {
-            return Err(asked());
-        }
-        if !state.has_scope || !state.has_composer {
-            return Err(missing("field to type into"));
-        }
-        if state.has_chips {
-            let words = "Somebody is writing a message with attachments in the panel";
-            return Err(rejected(words));
-        }
-        if !is_typing(&state) && !is_typed_around(hand, around).await {
-            return Ok(());
-        }
-        if begun.elapsed() > TYPING_WAIT_MAX {
-            return Err(rejected("Somebody is typing in the panel or its window"));
-        }
-        tokio::time::sleep(TYPING_STEP).await;
-    }
-}
-
-fn is_typing(state: &State) -> bool {
-    let within = |ago: Option<f64>, limit: f64| ago.is_some_and(|ago| ago < limit);
-    within(state.typed_ms_ago, TYPING_MS) && state.is_focused
-        || within(state.typed_beside_ms_ago, TYPING_BESIDE_MS)
-}
-
-async fn is_typed_around(hand: &Hand<'_>, around: Option<&Around>) -> bool {
-    let Some(around) = around else { return false };
-    let mut typing = around.typing(&hand.actor.browser).await;
-    if typing.may_type {
-        // It is not known yet.
-        tokio::time::sleep(Duration::from_millis(LISTEN_MS)).await;
-        typing = around.typing(&hand.actor.browser).await;
-    }
-    typing.typed_ms_ago.is_some_and(|ago| ago < TYPING_BESIDE_MS)
-}
-
-/// Waits until nobody would lose anything by another chat in the panel.
-pub(super) async fn undisturbed(hand: &Hand<'_>) -> Result<(), Failure> {
-    let begun = Instant::now();
-    loop {
-        let state = hand.state().await.map_err(|fault| lost(&fault))?;
-        let has_draft =
-            state.has_chips || state.text.as_deref().is_some_and(|it| !it.trim().is_empty());
-        if has_draft {
-            let words = "Somebody is writing a message in the panel, which a new chat would lose";
-            return Err(failed(words));
-        }
-        if !is_typing(&state) {
-            return Ok(());
-        }
-        if begun.elapsed() > UNDISTURBED_WAIT_MAX {
-            return Err(failed("Somebody is typing in the panel or its window"));
-        }
-        tokio::time::sleep(TYPING_STEP).await;
-    }
-}
-
-fn asked() -> Failure {
-    rejected("The panel asks a question: it has to be answered first")
-}
-
 fn meddled() -> Failure {
     rejected("Somebody typed into the panel's field at the same time")
 }
@@ -185,6 +75,7 @@ fn astray() -> Failure {
     not_injected("The focus went elsewhere while the message was typed")
 }
 
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that was done")]
 struct Attempt<'a, 'b> {
     hand: &'a Hand<'b>,
     state: &'a State,

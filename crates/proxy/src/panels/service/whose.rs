@@ -142,6 +142,10 @@ impl Service {
         panel.window_title = title;
         panel.workspace_path = folder.or(panel.workspace_path.take());
         panel.mark.traits.workspace = now.workspace;
+        if let Some(entry) = self.book.get(&session) {
+            // What was said since it was handed over is known there.
+            panel.mark.prints.clone_from(&entry.mark.prints);
+        }
         let (mark, adoption) = (panel.mark.clone(), adoption(panel, &session));
         self.book.note(&session, mark);
         self.book.save();
