@@ -11,6 +11,7 @@
 //!
 //! Not here: the protocol of browsers (`cdp`), what a panel's view means (`agents`).
 
+mod about;
 pub mod acting;
 mod book;
 mod candidates;

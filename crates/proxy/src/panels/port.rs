@@ -18,10 +18,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::about::About;
 use super::candidates::is_worth;
 use super::profiles::ProfileSet;
 use super::sights::{Deed, Leaving, QUEUE_MAX, Queue, Seen};
-use super::watcher::{About, Told, Watcher};
+use super::watcher::{Told, Watcher};
 
 /// How often a port is tried, and how often anything is looked at without a reason.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
 
+use super::about::About;
 use super::acting::Actor;
 use super::candidates::{Candidate, candidates};
 use super::port::{LOOK_EVERY, Shared};
@@ -48,24 +49,6 @@ pub(super) enum Told {
     Missed,
     /// The target is gone.
     Ended(Leaving),
-}
-
-/// What a target is called now.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct About {
-    pub(super) window: String,
-    pub(super) window_title: String,
-    pub(super) window_url: String,
-    pub(super) url: String,
-}
-
-impl About {
-    /// Whether the window has its name. While a page loads, browsers show its address instead.
-    fn is_named(&self) -> bool {
-        let place = self.window_url.split_once("://").map_or("", |(_, place)| place);
-        let host = place.split(['/', '?', '#']).next().unwrap_or_default();
-        !self.window_title.is_empty() && (host.is_empty() || !self.window_title.starts_with(host))
-    }
 }
 
 /// A panel that is observed.
@@ -588,23 +571,4 @@ pub(super) async fn whole(browser: &Browser, place: &Place) -> Result<String, Fa
 
 fn now_ms() -> u128 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_no_name_of_a_window() {
-        let named = |title: &str, url: &str| {
-            let (window_title, window_url) = (title.to_owned(), url.to_owned());
-            About { window_title, window_url, ..About::default() }.is_named()
-        };
-        let url = "http://127.0.0.1:8390/?folder=/src/a%20-%20b";
-        assert!(named("main.rs - kite - Visual Studio Code", url));
-        assert!(!named("127.0.0.1:8390/?folder=/src/a - b", url));
-        assert!(!named("", url));
-        assert!(named("kite - Cursor", "vscode-file://vscode-app/workbench.html"));
-        assert!(!named("vscode-app/workbench.html", "vscode-file://vscode-app/workbench.html"));
-    }
 }

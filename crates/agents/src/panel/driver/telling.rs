@@ -12,7 +12,6 @@ use domain::{Content, MessageId, Timestamp, ToolCallId};
 use sha2::{Digest, Sha256};
 
 use super::PanelDriver;
-use super::delivery::Flight;
 use crate::Output;
 use crate::panel::frames::{Push, Row};
 use crate::panel::identity::print_of;
