@@ -7,10 +7,11 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::dialects::{decide, stop, talk};
-use crate::foreign::{Served, fetched};
+use crate::foreign::{Served, fetched, times_said};
 use crate::guest::everybody;
 use crate::person;
-use crate::stage::Stage;
+use crate::stage::{Stage, healthy, id};
+use crate::starting::{Program, free_port};
 use crate::support::{Lines, said};
 
 const PACKAGE: &str = include_str!("extension/package.json");
@@ -130,6 +131,107 @@ fn clients_of_every_dialect_talk_decide_and_stop_in_it() {
             stop(&mut guests, stopping, "slow 400").await;
         }
     });
+}
+
+#[test]
+#[ignore = "needs code-server: run `cargo xtask ide`"]
+fn chats_are_opened_wherever_the_panel_is_and_outlive_reloads_and_kills() {
+    let Some(mut stage) = Stage::new("chats of VS Code") else { return };
+    let (server, workspace) = code_server(&stage.place.path(""));
+    stage.up();
+    let page = format!("{}?folder=", server.url);
+    let tab = stage.open_url(&format!("{page}{}", workspace.display()));
+    let first = stage.session("vscode-chat");
+    stage.until("the extension", |_| workspace.join("active").exists().then_some(()));
+    let talk = |stage: &Stage, session: &str, words: &str| {
+        let tail = Lines::of(stage.place.farhelm(&["tail", session, "--after", "0", "--json"]));
+        stage.send(session, words);
+        let bare = words.trim_start_matches("@script ");
+        tail.until(|event| is_said(event, &format!("you said {bare} to kite-")))
+    };
+    // The first words find no model.
+    stage.send(&first, "@script wake up");
+    let _ = talk(&stage, &first, "@script in the first");
+
+    // By its button.
+    let second = id(&stage.place.json(&["launch", "vscode-chat", "--json"]));
+    stage.until("the second", |all| healthy(all).filter(|it| *it == second));
+    let seen = talk(&stage, &second, "in the second");
+    assert_eq!(times_said(&seen, "in the first"), 0, "{seen:#?}");
+    // In a panel that is too narrow for the button.
+    narrow(&stage, &tab);
+    let third = id(&stage.place.json(&["launch", "vscode-chat", "--json"]));
+    let seen = talk(&stage, &third, "in the third");
+    assert_eq!(times_said(&seen, "in the second"), 0, "{seen:#?}");
+    // In a panel that somebody hides, at once and later: by the command palette.
+    stage.click(&tab, ".auxiliarybar a.codicon-auxiliarybar-close");
+    let fourth = id(&stage.place.json(&["launch", "vscode-chat", "--json"]));
+    let _ = talk(&stage, &fourth, "in the fourth");
+    stage.click(&tab, ".auxiliarybar a.codicon-auxiliarybar-close");
+    stage
+        .until("no panel", |all| all.iter().all(|it| it["status"] == "disconnected").then_some(()));
+    let fifth = id(&stage.place.json(&["launch", "vscode-chat", "--json"]));
+    let seen = talk(&stage, &fifth, "in the fifth");
+    assert_eq!(times_said(&seen, "in the fourth"), 0, "{seen:#?}");
+    assert_eq!(stage.sessions().len(), 5);
+
+    // The machine is killed in the middle of a run, and comes back.
+    let tail = Lines::of(stage.place.farhelm(&["tail", &fifth, "--after", "0", "--json"]));
+    stage.send(&fifth, "slow 40");
+    tail.until(|event| event["type"] == "run_started");
+    stage.kill();
+    stage.up();
+    stage.until("the session", |all| healthy(all).filter(|it| *it == fifth));
+    let tail = Lines::of(stage.place.farhelm(&["tail", &fifth, "--after", "0", "--json"]));
+    let seen = tail.until(|event| is_said(event, "finished"));
+    assert_eq!((times_said(&seen, "slow 40"), times_said(&seen, "finished")), (1, 1), "{seen:#?}");
+
+    // The window is loaded anew in the middle of a run.
+    stage.send(&fifth, "slow 400");
+    stage.reload(&tab);
+    stage.until("the session", |all| healthy(all).filter(|it| *it == fifth));
+    let seen = talk(&stage, &fifth, "after the reload");
+    for words in ["in the fifth", "slow 40", "slow 400", "after the reload"] {
+        let said = seen.iter().filter(|event| event["message"]["role"] == "user");
+        let times = said.filter(|event| event["message"]["content"] == words).count();
+        assert_eq!(times, 1, "{words}: {seen:#?}");
+    }
+
+    // An IDE that is started for another folder.
+    let other = stage.place.path("gull");
+    std::fs::create_dir_all(&other).unwrap();
+    let program = Program::chromium(&stage.place.path(""), &page);
+    let start = program.configured("vscode-chat", free_port());
+    stage.kill();
+    stage.up_with(&["--ide-start", &start]);
+    let other = other.to_str().unwrap();
+    let sixth = id(&stage.place.json(&["launch", "vscode-chat", "--workspace", other, "--json"]));
+    let sessions = stage.sessions();
+    let started = sessions.iter().find(|it| id(it) == sixth).unwrap();
+    assert_eq!(started["workspace_path"], other, "{sessions:#?}");
+}
+
+/// As narrow as somebody can make the side bar of the Chat.
+fn narrow(stage: &Stage, tab: &str) {
+    let edge = "document.querySelector('.part.auxiliarybar').getBoundingClientRect().left - 2";
+    let edge = stage.script(tab, edge).as_f64().unwrap();
+    let mouse = |kind: &str, x: f64, buttons: u8| {
+        let button = if buttons == 0 { "none" } else { "left" };
+        let params = json!({"type": kind, "x": x, "y": 400, "button": button,
+            "buttons": buttons, "clickCount": 1});
+        ("Input.dispatchMouseEvent", params)
+    };
+    let moves = [
+        mouse("mouseMoved", edge, 0),
+        mouse("mousePressed", edge, 1),
+        mouse("mouseMoved", edge + 60.0, 1),
+        mouse("mouseMoved", edge + 150.0, 1),
+        mouse("mouseReleased", edge + 150.0, 1),
+    ];
+    stage.in_page(tab, &moves);
+    let button = "[...document.querySelectorAll(\"a[aria-label^='New Chat']\")]\
+                  .some((it) => it.checkVisibility())";
+    stage.until("a narrow panel", |_| (stage.script(tab, button) == false).then_some(()));
 }
 
 /// Presses the button of this meaning.

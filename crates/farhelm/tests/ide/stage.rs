@@ -119,6 +119,28 @@ impl Stage {
         self.runtime.block_on(run).unwrap();
     }
 
+    /// Loads a page anew, and says yes where it asks whether it should leave what it is at.
+    pub(crate) fn reload(&self, target: &str) {
+        let address = format!("127.0.0.1:{}", self.port);
+        let run = async {
+            let browser = Browser::connect(&address).await?;
+            let session = browser.attach(target).await?;
+            browser.call(Some(&session), "Page.enable", json!({})).await?;
+            browser.call(Some(&session), "Page.reload", json!({})).await?;
+            let yes = json!({"accept": true});
+            for _ in 0..20 {
+                let answered =
+                    browser.call(Some(&session), "Page.handleJavaScriptDialog", yes.clone()).await;
+                if answered.is_ok() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            Ok::<(), cdp::Fault>(())
+        };
+        self.runtime.block_on(run).unwrap();
+    }
+
     /// Clicks what is in sight.
     pub(crate) fn click(&self, target: &str, selector: &str) {
         let middle = format!(

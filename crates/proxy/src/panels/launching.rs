@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::IdeProgram;
 use super::acting::Actor;
-use super::service::Service;
+use super::service::{Live, Service};
 use super::sights::{Hand, Number, Peek, Seen};
 use super::watcher::whole;
 
@@ -45,6 +45,19 @@ pub(super) struct Launch {
     before: BTreeSet<Number>,
     /// Windows in which the panel was opened already.
     helped: BTreeSet<(String, String)>,
+    /// Whether an IDE was started for it: then a panel in another folder is not the one.
+    is_started: bool,
+}
+
+impl Launch {
+    /// Whether a panel that appeared may be what it waits for.
+    fn is_for(&self, number: Number, panel: &Live) -> bool {
+        let is_elsewhere = self.is_started
+            && self.workspace.is_some()
+            && panel.workspace_path.is_some()
+            && self.workspace != panel.workspace_path;
+        self.waits_since.is_some() && !self.before.contains(&number) && !is_elsewhere
+    }
 }
 
 impl Service {
@@ -70,6 +83,7 @@ impl Service {
             waits_since: None,
             before: self.panels.keys().copied().collect(),
             helped: BTreeSet::new(),
+            is_started: false,
         };
         let here = self.panel_for(&profile, workspace.as_deref());
         let program = self.config.programs.iter().find(|it| it.profiles.contains(&profile.id));
@@ -209,8 +223,7 @@ impl Service {
         let Some(panel) = self.panels.get(&number) else { return false };
         let waiting = self.launches.iter().find(|(_, launch)| {
             let is_its = launch.panel == Some(number);
-            let is_new = launch.waits_since.is_some() && !launch.before.contains(&number);
-            launch.profile.id == panel.profile.id && (is_its || is_new)
+            launch.profile.id == panel.profile.id && (is_its || launch.is_for(number, panel))
         });
         let Some((session, launch)) = waiting else { return false };
         let (session, is_its) = (session.clone(), launch.panel == Some(number));
@@ -240,6 +253,9 @@ impl Service {
     /// Starts an IDE, or has a running one open another window.
     fn start_ide(&mut self, session: &SessionId, program: &IdeProgram, workspace: Option<&str>) {
         self.wait_for_panel(session);
+        if let Some(launch) = self.launches.get_mut(session) {
+            launch.is_started = true;
+        }
         let (tell, of) = (self.seen.clone(), session.clone());
         let outcome = start(program, workspace);
         self.tasks.spawn(async move {
@@ -254,7 +270,7 @@ impl Service {
         let waiting = self.launches.get(session).filter(|launch| launch.waits_since.is_some());
         let Some(launch) = waiting else { return };
         // A panel that was hidden for a moment does not appear: it was never gone.
-        let is_shown_again = |(number, panel): &(&Number, &super::service::Live)| {
+        let is_shown_again = |(number, panel): &(&Number, &Live)| {
             panel.profile.id == launch.profile.id
                 && launch.before.contains(number)
                 && launch.helped.contains(&(panel.address.clone(), panel.window.clone()))
@@ -337,9 +353,9 @@ async fn open_steps(hand: &Hand, profile: Arc<Profile>, task: &Task) -> Result<S
     };
     let mut before = Peek::read(&look(&place).await?);
     let begun = Instant::now();
-    while !profile.open_panel.is_empty() && before.composer.is_none() && before.waiting.is_none() {
+    while !profile.open_panel.is_empty() && before.composer.is_none() {
         if begun.elapsed() >= SHOWN_WITHIN {
-            let words = "Its panel is not shown in its window";
+            let words = before.waiting.unwrap_or_else(|| "Its panel is not shown".to_owned());
             return Err(Failure::new("agent_not_open", words));
         }
         tokio::time::sleep(EMPTY_STEP).await;

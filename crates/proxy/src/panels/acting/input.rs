@@ -102,6 +102,8 @@ impl Chord {
         Self { modifiers, key, code, number: 65, text: None, command: Some("selectAll") }
     }
 
+    /// Without a native code: systems number their keys differently, and with another's number
+    /// pages do not know the key.
     fn event(&self, kind: &str) -> Value {
         let mut event = json!({
             "type": kind,
@@ -109,7 +111,6 @@ impl Chord {
             "key": self.key,
             "code": self.code,
             "windowsVirtualKeyCode": self.number,
-            "nativeVirtualKeyCode": self.number,
         });
         if kind != "keyUp" {
             if let Some(text) = &self.text {

@@ -128,7 +128,10 @@ impl Hand<'_> {
         if !aim.is_clear {
             return Ok(Pressed::Covered);
         }
-        let point = self.in_target((aim.x, aim.y)).await?;
+        // Panels replace their buttons: what is gone by now is aimed at again.
+        let Some(point) = self.in_target((aim.x, aim.y)).await? else {
+            return Ok(Pressed::Covered);
+        };
         if self.is_hidden(point).await {
             return Ok(Pressed::Covered);
         }
@@ -164,12 +167,13 @@ impl Hand<'_> {
         })
     }
 
-    /// Where a point of the panel's frame is in the target that holds the frame.
-    async fn in_target(&self, (x, y): (f64, f64)) -> Result<(f64, f64), Fault> {
+    /// Where a point of the panel's frame is in the target that holds the frame; nothing where
+    /// what is aimed at has just been taken away.
+    async fn in_target(&self, (x, y): (f64, f64)) -> Result<Option<(f64, f64)>, Fault> {
         let (browser, place) = (&self.actor.browser, &self.actor.place);
         let aimed = "() => globalThis.__farhelmHand.aimed()";
         let Some(object) = browser.call_for_object(place, aimed, &[]).await? else {
-            return Err(Fault::Gone);
+            return Ok(None);
         };
         let params = json!({"objectId": object});
         let quads = browser.call(Some(&place.session), "DOM.getContentQuads", params.clone()).await;
@@ -184,11 +188,16 @@ impl Hand<'_> {
             )
             .await;
         browser.release(place, &object).await?;
-        let (quads, within) = (quads?, within?);
+        let quads = match quads {
+            // An element that is not in the document any more has none.
+            Err(Fault::Refused { .. }) => return Ok(None),
+            quads => quads?,
+        };
+        let within = within?;
         let corner = |value: &Value| Some((value.get(0)?.as_f64()?, value.get(1)?.as_f64()?));
         let (outer, inner) = (quads["quads"].get(0).and_then(corner), corner(&within));
-        let (Some(outer), Some(inner)) = (outer, inner) else { return Err(Fault::Gone) };
-        Ok((x + outer.0 - inner.0, y + outer.1 - inner.1))
+        let (Some(outer), Some(inner)) = (outer, inner) else { return Ok(None) };
+        Ok(Some((x + outer.0 - inner.0, y + outer.1 - inner.1)))
     }
 }
 
