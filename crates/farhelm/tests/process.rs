@@ -341,6 +341,17 @@ fn over_tls_a_certificate_of_ones_own_is_trusted_when_it_is_named() {
 }
 
 #[test]
+fn a_command_that_is_typed_before_attach_is_connected_is_not_lost() {
+    let place = Place::new();
+    let _up = place.up(&[]);
+    let demo = demo(&place);
+    let (_attached, mut typed) = Lines::typing(place.farhelm(&["attach", &demo]));
+    writeln!(typed, "/model demo-large").unwrap();
+    let tail = Lines::of(place.farhelm(&["tail", &demo, "--after", "0", "--json"]));
+    tail.until(|event| event["type"] == "agent_config" && event["model_id"] == "demo-large");
+}
+
+#[test]
 fn an_attachment_lies_on_the_machine_before_the_agent_hears_of_it() {
     let place = Place::new();
     let up = place.up(&[]);
