@@ -186,6 +186,9 @@ pub struct Status {
     pub meta: Meta,
     /// As the proxy last found it.
     pub health: Health,
+    /// What is not as it should be, and why, as it was last told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trouble: Option<(Health, String)>,
     /// What its agent was last doing.
     pub activity: Option<Activity>,
     /// A person's name for it.
@@ -202,6 +205,7 @@ impl Default for Status {
             reach: Reach::New,
             meta: Meta::of_agent("unknown".into()),
             health: Health::Disconnected,
+            trouble: None,
             activity: None,
             title: None,
             archived: false,
@@ -237,6 +241,12 @@ impl Status {
         }
     }
 
+    /// Why its health is as it is, in words for a person, where somebody said so.
+    pub fn reason(&self) -> Option<&str> {
+        let trouble = self.trouble.as_ref().filter(|(health, _)| *health == self.health);
+        trouble.map(|(_, words)| words.as_str())
+    }
+
     /// Whether it is over.
     pub fn is_closed(&self) -> bool {
         self.reach == Reach::Closed
@@ -260,8 +270,14 @@ impl Status {
                 self.health = Health::Disconnected;
                 self.activity = None;
             }
-            Event::Changed { health, activity, .. } => {
+            Event::Changed { health, activity, reason } => {
                 self.health = *health;
+                // A change of activity says nothing of it: then the old words stand.
+                match reason {
+                    Some(reason) => self.trouble = Some((*health, reason.clone())),
+                    None if self.reason().is_none() => self.trouble = None,
+                    None => {}
+                }
                 if activity.is_some() {
                     self.activity.clone_from(activity);
                 }
@@ -274,5 +290,30 @@ impl Status {
             Event::Renamed(title) => self.title = Some(title.clone()),
             Event::Archived(archived) => self.archived = *archived,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_stands_while_its_health_does() {
+        let mut status = Status::default();
+        let changed = |health: Health, words: Option<&str>| Event::Changed {
+            health,
+            activity: None,
+            reason: words.map(str::to_owned),
+        };
+        status.apply(&changed(Health::Degraded, Some("log in")), Timestamp(1));
+        status.apply(&changed(Health::Degraded, None), Timestamp(2));
+        assert_eq!(status.reason(), Some("log in"), "only what it does changed");
+        status.apply(&Event::Down { reason: DownReason::ProxyDisconnected }, Timestamp(3));
+        assert_eq!(status.reason(), None);
+        status.apply(&changed(Health::Degraded, None), Timestamp(4));
+        assert_eq!(status.reason(), Some("log in"), "it came back as it was");
+        status.apply(&changed(Health::Healthy, None), Timestamp(5));
+        status.apply(&changed(Health::Degraded, None), Timestamp(6));
+        assert_eq!(status.reason(), None);
     }
 }

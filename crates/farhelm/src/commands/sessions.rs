@@ -28,6 +28,13 @@ pub(super) async fn run(asked: Sessions) -> Result<ExitCode, Problem> {
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     rows.extend(sessions.iter().map(row));
     output::raw(&output::table(&rows))?;
+    for session in &sessions {
+        if let (Some(id), Some(why)) =
+            (session["session_id"].as_str(), session["status_reason"].as_str())
+        {
+            output::aside(&format!("{}: {}", output::tame(id), output::tame(why)));
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 

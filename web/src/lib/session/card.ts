@@ -14,7 +14,7 @@ export function cardFromSession(session: Described, before: Card | null): Card {
     config: before?.config ?? null,
     run: run && before?.run?.id === run.id ? before.run : run,
     failed: run ? false : (before?.failed ?? false),
-    reason: before?.session.status === session.status ? (before?.reason ?? null) : null,
+    reason: session.status_reason ?? null,
     closed: false,
     touched_at: session.last_seen_at ?? session.activity?.updated_at ?? before?.touched_at ?? null,
   };
@@ -36,12 +36,13 @@ export function applyToCard(card: Card, event: SessionEvent): void {
       card.reason = null;
       return;
     case "session_status":
+      // A change of activity says nothing of it: then the old words stand.
+      if (event.reason || event.status !== card.session.status) card.reason = event.reason ?? null;
       card.session = {
         ...card.session,
         status: event.status,
         activity: event.activity ?? card.session.activity,
       };
-      card.reason = event.reason ?? null;
       return;
     case "session_closed":
       card.closed = true;

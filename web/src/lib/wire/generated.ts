@@ -1110,6 +1110,10 @@ status: HealthWord,
  */
 activity?: Activity, 
 /**
+ * Extension: why its status is as it is, in words for a person.
+ */
+status_reason?: string, 
+/**
  * Extension: a person's name for it.
  */
 title?: string, 

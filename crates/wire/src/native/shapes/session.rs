@@ -105,6 +105,9 @@ pub struct Session {
     /// What its agent is doing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
+    /// Extension: why its status is as it is, in words for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_reason: Option<String>,
     /// Extension: a person's name for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -142,6 +145,7 @@ impl Session {
             last_seen_at: None,
             status: health.into(),
             activity: activity.map(Into::into),
+            status_reason: None,
             title: None,
             archived: None,
             last_sequence: None,
@@ -163,7 +167,8 @@ impl Session {
     pub fn with_extensions(self, card: &Card, head: Sequence) -> Self {
         let (title, run_id) = (card.status.title.clone(), card.run.clone());
         let (archived, last_sequence) = (Some(card.status.archived), Some(head));
-        Self { title, archived, last_sequence, run_id, ..self }
+        let status_reason = card.status.reason().map(str::to_owned);
+        Self { status_reason, title, archived, last_sequence, run_id, ..self }
     }
 
     /// What a proxy says of a session of its own.
