@@ -465,7 +465,8 @@
       if (!element) return null;
       // Of nothing, some copy a line's end.
       const shown = text(element);
-      return withoutSticky(profile.composer.editor === "monaco" && shown ? (copied(element) ?? shown) : shown);
+      const isPart = profile.composer.editor === "monaco" && withoutSticky(shown) !== "";
+      return withoutSticky(isPart ? (copied(element) ?? shown) : shown);
     },
 
     // By an event that says that it was pasted; as paragraphs, for editors that would else lose
