@@ -188,7 +188,7 @@ pub struct Status {
     pub health: Health,
     /// What is not as it should be, and why, as it was last told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    trouble: Option<(Health, String)>,
+    pub trouble: Option<(Health, String)>,
     /// What its agent was last doing.
     pub activity: Option<Activity>,
     /// A person's name for it.

@@ -32,7 +32,7 @@ pub(super) async fn run(asked: Sessions) -> Result<ExitCode, Problem> {
         if let (Some(id), Some(why)) =
             (session["session_id"].as_str(), session["status_reason"].as_str())
         {
-            output::aside(&format!("{}: {}", output::tame(id), output::tame(why)));
+            output::aside(format!("{}: {}", output::tame(id), output::tame(why)));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -111,18 +111,18 @@ fn models_new_chats_and_the_end_of_one_are_for_every_dialect_that_has_words_for_
         assert_eq!(mode.await["result"], "failed");
 
         // Each new chat is another session in the same panel.
-        let made = method(blob, "sessions.new", json!({"title": "from blob"})).await;
-        assert_eq!(made["ok"], true, "{made}");
-        let from_blob = made["payload"]["sessionId"].as_str().unwrap().to_owned();
+        let begun = method(blob, "sessions.new", json!({"title": "from blob"})).await;
+        assert_eq!(begun["ok"], true, "{begun}");
+        let from_blob = begun["payload"]["sessionId"].as_str().unwrap().to_owned();
         assert_ne!(from_blob, session);
         let words = json!({"sessionId": from_blob, "message": "in the chat from blob"});
-        let sent = method(blob, "agent", words).await;
-        assert_eq!(sent["ok"], true, "{sent}");
+        let accepted = method(blob, "agent", words).await;
+        assert_eq!(accepted["ok"], true, "{accepted}");
         blob.until_frame(|frame| frame["event"] == "final").await;
         assert_eq!(typed(&stage, "ide", "in the chat from blob"), 1);
 
-        let made = command(pi, json!({"type": "new_session"})).await;
-        assert_eq!(made["data"]["cancelled"], false, "{made}");
+        let begun = command(pi, json!({"type": "new_session"})).await;
+        assert_eq!(begun["data"]["cancelled"], false, "{begun}");
         pi.until_frame(|frame| frame["type"] == "session_changed").await;
         pi.send("in the chat from pi").await;
         pi.until_said("echo: in the chat from pi").await;

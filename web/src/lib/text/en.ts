@@ -112,7 +112,8 @@ export const en = {
     details: "Details",
     model: "Model",
     models: "Show the models",
-    modelsLater: "They are in a menu of its panel, which is busy or in use. Try again when it rests.",
+    modelsLater:
+      "They are in a menu of its panel, which is busy or in use. Try again when it rests.",
     mode: "Permissions",
     effort: "Effort",
     latest: "Latest",
