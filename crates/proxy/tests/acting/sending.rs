@@ -147,14 +147,14 @@ async fn a_text_that_stays_although_it_was_taken_leaves_the_outcome_unknown() {
 }
 
 #[tokio::test]
-async fn a_send_button_that_does_nothing_is_a_failure_and_the_draft_is_back() {
+async fn a_send_button_that_seems_to_do_nothing_is_pressed_once_and_the_draft_is_back() {
     let Some(stage) = open("swallowed", "prosemirror", "mutate=swallow-send&draft=mine").await
     else {
         return;
     };
-    assert_eq!(code(stage.send("lost").await), "send_injection_failed");
-    // Each way of the profile's ladder was tried once.
-    assert_eq!(stage.journal("swallowed").len(), 2);
+    assert_eq!(code(stage.send("lost").await), "delivery_unknown");
+    // The panel may only be slow: no other way of the profile's ladder is tried.
+    assert_eq!(stage.journal("swallowed").len(), 1);
     assert_eq!(stage.composed().await, "mine");
     stage.close().await;
 }

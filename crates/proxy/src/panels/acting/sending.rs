@@ -368,27 +368,15 @@ impl<'a, 'b> Attempt<'a, 'b> {
                     return Err(unknown(format!("The panel was lost while sending: {fault}")));
                 }
             }
-            match self.hand.until("sent", check.clone(), SENT_TIMEOUT).await {
-                Ok(true) => return Ok(()),
-                Ok(false) => {}
-                Err(fault) => {
-                    return Err(unknown(format!("The panel was lost after sending: {fault}")));
-                }
-            }
-            // Another way may be tried only when this one certainly did nothing.
-            let after = self.hand.state().await;
-            let after = after.map_err(|fault| unknown(format!("The panel was lost: {fault}")))?;
-            let is_untouched = after.text.as_deref() == Some(whole.as_str())
-                && after.user_rows == before.user_rows
-                && !after.is_busy
-                && !after.is_asking;
-            if !is_untouched {
-                return Err(unknown(
+            // No other way is tried after a press that landed: a panel may only be slow.
+            return match self.hand.until("sent", check, SENT_TIMEOUT).await {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(unknown(
                     "The send button was pressed, but the panel did not take the text away: look \
                      into the panel",
-                ));
-            }
-            why = not_injected("The panel's send button was pressed and did nothing");
+                )),
+                Err(fault) => Err(unknown(format!("The panel was lost after sending: {fault}"))),
+            };
         }
         let after = self.hand.state().await.map_err(|fault| lost(&fault))?;
         if after.is_asking {
