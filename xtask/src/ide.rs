@@ -8,6 +8,7 @@
 //! (`crates/farhelm/tests/ide`).
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use crate::agents::{self, FOUND_BY, Wanted};
 use crate::test::tally::{self, Tally};
@@ -77,12 +78,26 @@ pub(crate) fn play() -> Result<Tried, String> {
     if names.is_empty() {
         return Ok(Tried { is_well: true, tally: Tally::default(), skipped });
     }
-    let mut command = shell::cargo();
-    command.args(["test", "--package", "farhelm", "--test", "ide", "--no-fail-fast", "--"]);
-    command.args(["--ignored", "--test-threads", "2"]).args(names);
+    let mut command = runner(&names);
     command.env(FOUND_BY, list).env("FARHELM_CHROMIUM", browser);
     let (is_well, lines) = shell::watch(command)?;
     Ok(Tried { is_well, tally: tally::count(&lines), skipped })
+}
+
+/// One after the other: each has a server, a browser and a machine of its own.
+fn runner(names: &[&str]) -> Command {
+    let mut command = shell::cargo();
+    let mut probe = shell::cargo();
+    probe.args(["nextest", "--version"]);
+    if shell::answers(probe) {
+        command.args(["nextest", "run", "--package", "farhelm", "--test", "ide"]);
+        command.args(["--no-fail-fast", "--run-ignored", "only", "--test-threads", "1"]);
+        command.args(["--filterset", &format!("test(/^({})/)", names.join("|"))]);
+    } else {
+        command.args(["test", "--package", "farhelm", "--test", "ide", "--no-fail-fast", "--"]);
+        command.args(["--ignored", "--test-threads", "1"]).args(names);
+    }
+    command
 }
 
 /// Where tests read what is installed, and a sentence for each that is not.

@@ -58,7 +58,7 @@ async fn what_lies_over_a_webview_in_its_window_is_not_pressed() {
 #[tokio::test]
 async fn a_press_that_comes_late_is_not_repeated() {
     let Some(stage) = open("late presses", "textarea", "mutate=keep-text").await else { return };
-    let busy = "setTimeout(() => { const end = performance.now() + 2500; \
+    let busy = "setTimeout(() => { const end = performance.now() + 5000; \
                 while (performance.now() < end); }, 0);";
     meddle(&stage, "still", "", busy).await;
     assert_eq!(code(stage.send("once").await), "delivery_unknown");

@@ -33,7 +33,8 @@ async fn every_text(editor: &str) {
     let Some(stage) = open("sending", editor, "").await else { return };
     for (number, (name, text)) in texts().into_iter().enumerate() {
         let outcome = stage.send(&text).await;
-        assert_eq!(outcome, Ok(Done::Plainly), "{editor}, {name}");
+        let presses = || (stage.journal("pointerdown"), stage.journal("click"));
+        assert_eq!(outcome, Ok(Done::Plainly), "{editor}, {name}: {:?}", presses());
         let sent = stage.wait_for("sent", number + 1).await;
         let sent = &sent[number];
         let got = sent["text"].as_str().unwrap();

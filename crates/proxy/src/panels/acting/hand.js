@@ -7,7 +7,7 @@
   if (globalThis.__farhelmHand?.revision === `${profile.id}/${profile.revision}`) return;
   globalThis.__farhelmHand?.end();
 
-  const GUARD_MS = 1500;
+  const GUARD_MS = 4000;
   const LABEL_MAX = 200;
 
   const squeezed = (text) => text.replace(/\s+/g, " ").trim();

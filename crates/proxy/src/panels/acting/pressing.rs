@@ -27,7 +27,7 @@ const STOPPED_TIMEOUT: Duration = Duration::from_secs(10);
 /// A radio button lets its submit button come to life.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a press may take to come to the panel: as long as it is guarded there.
-const GUARDED: Duration = Duration::from_millis(1_500);
+const GUARDED: Duration = Duration::from_secs(4);
 /// How often something that moves or is covered is aimed at.
 const AIMS_MAX: usize = 5;
 const AIM_STEP: Duration = Duration::from_millis(100);
