@@ -8,16 +8,29 @@ use std::sync::mpsc;
 
 use crate::support::{PATIENCE, Running, said};
 
-/// A program that serves a page.
+/// A program that serves a page. It ends with all that it started: code-server is two programs,
+/// and the second spins without the first.
 pub(crate) struct Served {
     pub(crate) url: String,
-    _running: Running,
+    running: Running,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        {
+            let group = rustix::process::Pid::from_child(&self.running.0);
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
 }
 
 impl Served {
     /// Starts it, and waits until it says where it listens.
     pub(crate) fn start(mut command: Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut running = Running(command.spawn().unwrap());
         let out = BufReader::new(running.0.stdout.take().unwrap());
         let (tell, told) = mpsc::channel();
@@ -29,7 +42,7 @@ impl Served {
             }
         });
         let url = told.recv_timeout(PATIENCE * 2).unwrap();
-        Self { url, _running: running }
+        Self { url, running }
     }
 }
 
