@@ -328,6 +328,25 @@ async fn in_a_window_that_nobody_sees_it_asks_to_be_woken() {
 }
 
 #[tokio::test]
+async fn in_a_frame_out_of_sight_it_asks_to_be_woken_though_its_window_is_seen() {
+    let Some(chromium) = Chromium::shared_or_told("a frame out of sight") else { return };
+    let panels = Panels::start().unwrap();
+    let mut watched = Watched::open(&panels, chromium, "claude-vscode", "rows=1").await;
+    watched.until("its row", |this, _| this.rows.len() == 1).await;
+    watched.asks("frameElement.style = 'position: fixed; left: -9000px'").await;
+    let before = watched.dues;
+    for round in 0..6 {
+        let text = format!("out of sight {round}");
+        watched.does(json!({"do": "say", "role": "user", "text": text})).await;
+        watched.until("the row", |this, _| this.said().join(" ").contains(&text)).await;
+    }
+    // Not at once: the browser slows a frame's timers a moment after it left.
+    assert!(watched.dues >= before + 3, "{before} {}", watched.dues);
+    assert_eq!(watched.asks("document.hidden").await, false);
+    watched.close().await;
+}
+
+#[tokio::test]
 async fn rows_that_a_virtual_list_takes_out_are_not_told_as_gone() {
     let Some(chromium) = Chromium::shared_or_told("virtual lists") else { return };
     let panels = Panels::start().unwrap();

@@ -113,6 +113,7 @@ impl Panels {
         let serve = move || {
             let app = Router::new()
                 .route("/bundle/{file}", get(bundle))
+                .route("/clock.js", get(clock))
                 .route("/journal", post(noted))
                 .route("/panel/{panel}", get(panel))
                 .route("/workbench/{panel}", get(panel))
@@ -228,6 +229,13 @@ async fn bundle(State(shared): State<Arc<Shared>>, Path(file): Path<String>) -> 
         Ok(bytes) => ([(header::CONTENT_TYPE, kind)], bytes).into_response(),
         Err(_) => StatusCode::NOT_FOUND.into_response(),
     }
+}
+
+/// A worker that ticks, in a thread that no browser slows.
+async fn clock() -> Response {
+    let script = "const pause = Number(new URLSearchParams(location.search).get('pause')); \
+                  setInterval(() => postMessage(null), pause);";
+    ([(header::CONTENT_TYPE, "text/javascript")], script).into_response()
 }
 
 async fn panel(State(shared): State<Arc<Shared>>, Path(panel): Path<String>) -> Response {

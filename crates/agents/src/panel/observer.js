@@ -14,6 +14,7 @@
 
   const COALESCE_MS = 80;
   const WAIT_MS_MAX = 400;
+  const LATE_MS = 100;
   const BEAT_MS = 5000;
   // Nobody asked for the whole view for so long: whoever was told is gone.
   const LEASE_MS = 300000;
@@ -27,6 +28,9 @@
   let isStopped = false;
   let leaseUntil = performance.now() + LEASE_MS;
   let scheduled = null;
+  // Timers tick once a second in windows that nobody sees and in frames out of sight, and of these
+  // two only the first say so. Taken to be so until our own clock is right.
+  let isSlowed = true;
   let scope = null;
   let watched = null;
   let lastSmall = "";
@@ -606,9 +610,14 @@
     if (isStopped || scheduled != null) return;
     // Long words take longer to read and to carry.
     const pause = Math.min(WAIT_MS_MAX, Math.round(COALESCE_MS + longest / 400));
-    scheduled = setTimeout(() => scan(false), pause);
-    // Timers of a window that nobody sees tick once a second: whoever listens is asked to wake us.
-    if (document.hidden) post(JSON.stringify({ epoch, due_ms: pause }));
+    const dueAt = performance.now() + pause;
+    scheduled = setTimeout(() => {
+      isSlowed = performance.now() - dueAt > LATE_MS;
+      scan(false);
+    }, pause);
+    // Whoever listens is asked to wake us. Where our own clock is right, it comes first, and this
+    // is not asked again.
+    if (isSlowed || document.hidden) post(JSON.stringify({ epoch, due_ms: pause }));
   };
   const due = () => {
     if (scheduled != null) scan(false);

@@ -6,7 +6,7 @@
 //
 // A test does further things with `panel:do` events at the document; their detail is JSON text.
 
-import { h, instance, mutates, option, tell } from "./page.js";
+import { every, h, instance, mutates, option, tell } from "./page.js";
 
 const WORD_MS = 60;
 const VIRTUAL_ROWS = 6;
@@ -19,7 +19,7 @@ export class Chat {
   models = ["alpha-1", "beta-2", "gamma-3"];
   model = "alpha-1";
   images = [];
-  #timer = null;
+  #endTalk = () => {};
   #asked = 0;
   #numbered = 0;
   #dialogElements = [];
@@ -126,7 +126,7 @@ export class Chat {
   stop() {
     if (!this.busy) return;
     tell("stopped");
-    clearInterval(this.#timer);
+    this.#endTalk();
     this.add("assistant", "stopped by the person");
     this.#setBusy(false);
   }
@@ -216,7 +216,7 @@ export class Chat {
       ? Array.from({ length: Number(slow[1]) }, (_, number) => `word${number} `)
       : ["echo: ", text];
     const row = this.add("assistant", "");
-    this.#timer = setInterval(() => {
+    this.#endTalk = every(WORD_MS, () => {
       row.text += words.shift() ?? "";
       this.skin.update(row);
       this.#keep();
@@ -225,9 +225,9 @@ export class Chat {
         return location.reload();
       }
       if (words.length > 0) return;
-      clearInterval(this.#timer);
+      this.#endTalk();
       this.#setBusy(false);
-    }, WORD_MS);
+    });
   }
 
   #setBusy(busy) {

@@ -27,3 +27,14 @@ export function h(tag, attributes = {}, ...children) {
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }
+
+// Does something again and again. Real panels are written to by their extension, whose clock goes
+// on when nobody sees the panel; a frame's own timers would tick once a second then.
+export function every(pause, does) {
+  const clock = new Worker(`/clock.js?pause=${pause}`);
+  clock.onmessage = () => does();
+  return () => {
+    clock.onmessage = null;
+    clock.terminate();
+  };
+}
