@@ -67,6 +67,27 @@ async fn a_press_that_comes_late_is_not_repeated() {
 }
 
 #[tokio::test]
+async fn a_button_that_moves_while_it_is_pressed_is_pressed_and_nothing_else_is() {
+    let Some(stage) = open("moving buttons", "textarea", "").await else { return };
+    // As the line goes away that tells of work, and what is below it comes up.
+    let moves = "window.heard = []; const send = document.querySelector('.send'); \
+        const other = document.createElement('button'); other.textContent = 'Delete all'; \
+        other.style = 'position: fixed'; \
+        for (const type of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click']) \
+          other.addEventListener(type, () => window.heard.push(type)); \
+        send.addEventListener('pointerdown', () => { \
+          const box = send.getBoundingClientRect(); \
+          other.style.left = box.left + 'px'; other.style.top = box.top + 'px'; \
+          other.style.width = box.width + 'px'; other.style.height = box.height + 'px'; \
+          document.body.append(other); send.style = 'position: relative; top: 60px'; }), 0";
+    stage.evaluate(moves).await;
+    assert_eq!(stage.send("once").await, Ok(Done::Plainly));
+    assert_eq!(stage.wait_for("sent", 1).await.len(), 1);
+    assert_eq!(stage.evaluate("window.heard").await, json!([]));
+    stage.close().await;
+}
+
+#[tokio::test]
 async fn a_question_that_comes_before_the_key_is_not_answered_by_it() {
     let Some(mut stage) = open("enter", "textarea", "").await else { return };
     Arc::make_mut(&mut stage.actor.profile).send.ladder = vec![Press::Enter];

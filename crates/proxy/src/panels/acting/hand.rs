@@ -16,8 +16,9 @@ use super::Actor;
 use super::fault::{failed, lost};
 
 const SCRIPT: &str = include_str!("hand.js");
-/// Longer than any wait inside of the panel by this much.
-const CALL_SLACK: Duration = Duration::from_secs(5);
+/// What is asked of a panel, or done to it, ends within this time. A busy machine takes long to lay
+/// out a long text, and what is given up in the middle is told as unknown.
+pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How the panel stands.
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that is seen")]
@@ -66,7 +67,7 @@ impl<'a> Hand<'a> {
         name: &str,
         args: &[Value],
     ) -> Result<T, Fault> {
-        self.call_within(cdp::CALL_TIMEOUT, name, args).await
+        self.call_within(CALL_TIMEOUT, name, args).await
     }
 
     async fn call_within<T: DeserializeOwned>(
@@ -97,6 +98,6 @@ impl<'a> Hand<'a> {
     ) -> Result<bool, Fault> {
         let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
         let args = [json!(check), rest, json!(within_ms)];
-        self.call_within(within + CALL_SLACK, "until", &args).await
+        self.call_within(within + CALL_TIMEOUT, "until", &args).await
     }
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use cdp::Fault;
 use serde_json::{Value, json};
 
-use super::hand::Hand;
+use super::Actor;
+use super::hand::{CALL_TIMEOUT, Hand};
 
 const ALT: u32 = 1;
 const CONTROL: u32 = 2;
@@ -126,7 +127,8 @@ impl Chord {
 
 impl Hand<'_> {
     async fn input(&self, method: &str, params: Value) -> Result<(), Fault> {
-        self.actor.browser.call(Some(&self.actor.page), method, params).await.map(drop)
+        let Actor { browser, page, .. } = self.actor;
+        browser.call_within(CALL_TIMEOUT, Some(page), method, params).await.map(drop)
     }
 
     /// Presses a key and lets it go.
@@ -187,10 +189,12 @@ impl Hand<'_> {
         self.mouse("mouseMoved", point, "none", 0).await
     }
 
-    /// Presses the left button there.
+    /// Presses the left button there. The release follows at once, so that little can change
+    /// between the two.
     pub(super) async fn click(&self, point: (f64, f64)) -> Result<(), Fault> {
-        let down = self.mouse("mousePressed", point, "left", 1).await;
-        let up = self.mouse("mouseReleased", point, "left", 1).await;
+        let down = self.mouse("mousePressed", point, "left", 1);
+        let up = self.mouse("mouseReleased", point, "left", 1);
+        let (down, up) = tokio::join!(biased; down, up);
         down.and(up)
     }
 
