@@ -1,7 +1,7 @@
 //! The socket: one task reads and remembers who waits for what, one writes.
 //!
-//! **Invariant:** every call that was taken is answered or, when the socket ends, failed; what
-//! arrives is handed on in the order of its arrival, and events before later answers.
+//! **Invariant:** every call that was taken is answered or, when its session or the socket ends,
+//! failed; what arrives is handed on in the order of its arrival, and events before later answers.
 //!
 //! Not here: where the socket is (`address`), what is called (`browser`).
 
@@ -114,6 +114,7 @@ async fn write(mut sink: SplitSink<Socket, Message>, mut outgoing: mpsc::Receive
 }
 
 struct Waiting {
+    session: Option<SessionId>,
     method: String,
     answer: Answer,
 }
@@ -170,10 +171,10 @@ impl Reader {
                 }
                 self.number += 1;
                 let mut frame = json!({"id": self.number, "method": method, "params": params});
-                if let Some(session) = session {
-                    frame["sessionId"] = session.0.into();
+                if let Some(session) = &session {
+                    frame["sessionId"] = session.0.as_str().into();
                 }
-                self.waiting.insert(self.number, Waiting { method, answer });
+                self.waiting.insert(self.number, Waiting { session, method, answer });
                 Some(frame.to_string())
             }
             Command::Contexts { session, answer } => {
@@ -193,7 +194,7 @@ impl Reader {
             return;
         };
         if let Some(number) = frame["id"].as_u64() {
-            let Some(Waiting { method, answer }) = self.waiting.remove(&number) else { return };
+            let Some(Waiting { method, answer, .. }) = self.waiting.remove(&number) else { return };
             let outcome = match frame.get("error") {
                 None => Ok(frame["result"].take()),
                 Some(error) => Err(Fault::Refused {
@@ -209,7 +210,20 @@ impl Reader {
         let session = frame["sessionId"].as_str().map(|id| SessionId(id.to_owned()));
         let event = Event { session, method, params: frame["params"].take() };
         self.contexts.heard(&event);
+        if event.method == "Target.detachedFromTarget" {
+            self.ended(&event.params["sessionId"]);
+        }
         // Nobody listening is no failure.
         let _ = self.events.send(Arc::new(event));
+    }
+
+    /// A session ended, with its page or frame: the browser answers nothing of it any more.
+    fn ended(&mut self, session: &Value) {
+        let is_its = |waiting: &Waiting| {
+            waiting.session.as_ref().is_some_and(|it| session.as_str() == Some(it.0.as_str()))
+        };
+        for (_, waiting) in self.waiting.extract_if(|_, waiting| is_its(waiting)) {
+            let _ = waiting.answer.send(Err(Fault::Gone));
+        }
     }
 }

@@ -120,6 +120,28 @@ async fn a_call_that_is_never_answered_is_late() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_target_fails_what_waits_there_and_nothing_else() {
+    let Some(chromium) = Chromium::shared_or_told("a target's end") else { return };
+    let browser = Browser::connect(&chromium.address()).await.unwrap();
+    let waits = |place: &Place| {
+        let (browser, session) = (browser.clone(), place.session.clone());
+        let forever = json!({"expression": "new Promise(() => {})", "awaitPromise": true});
+        tokio::spawn(async move {
+            browser.call_within(PATIENCE * 2, Some(&session), "Runtime.evaluate", forever).await
+        })
+    };
+    let (ends, stays) = (page(&browser, "ends").await, page(&browser, "stays").await);
+    let (waiting, other) = (waits(&ends), waits(&stays));
+    browser.call(None, "Browser.getVersion", json!({})).await.unwrap();
+    let target = browser.call(Some(&ends.session), "Target.getTargetInfo", json!({})).await;
+    let target = target.unwrap()["targetInfo"]["targetId"].clone();
+    browser.call(None, "Target.closeTarget", json!({"targetId": target})).await.unwrap();
+    let failed = tokio::time::timeout(PATIENCE, waiting).await.unwrap().unwrap();
+    assert_eq!(failed, Err(Fault::Gone));
+    assert!(!other.is_finished());
+}
+
+#[tokio::test]
 async fn the_end_of_the_browser_fails_what_waits_and_ends_the_events() {
     let chromium = match Chromium::shared_or_told("the browser's end") {
         None => return,
