@@ -34,9 +34,9 @@
 //! `{"do":"reload"}`. Events cross worlds.
 //!
 //! What happens in a panel is told to the server and found in its journal ([`Panels::journal`]):
-//! `ready`, `sent`, `swallowed`, `pasted`, `asked`, `answered`, `stopped`, `model`, `new_chat`,
-//! `busy`, and every `pointerdown` and `click` with its label, whether it was trusted, and whether
-//! it was within a dialog.
+//! `ready`, `sent`, `emptied`, `swallowed`, `pasted`, `asked`, `answered`, `stopped`, `model`,
+//! `new_chat`, `busy`, and every `pointerdown` and `click` with its label, whether it was trusted,
+//! and whether it was within a dialog.
 //!
 //! Invariant: nothing here reaches beyond this machine but `npm ci` for the editors, and
 //! everything ends with the value that started it.

@@ -104,6 +104,7 @@ export class Chat {
       this.skin.noImages?.();
       this.editor.set(option("sticky") ?? "");
       this.changed();
+      tell("emptied");
     };
     if (mutates("slow-send")) setTimeout(emptied, SLOW_MS);
     else emptied();

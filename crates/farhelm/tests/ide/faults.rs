@@ -154,6 +154,8 @@ fn what_is_lost_after_the_press_is_unknown_and_never_repeated() {
     tail.until(|event| said(event) == Some("echo: two"));
     assert_eq!(noted(&stage, "b", "sent"), 1);
 
+    // What the panel takes away while it is typed would be somebody's doing.
+    until_noted(&stage, "b", "emptied", 1);
     let send = beside(&stage, &["send", &session, "three", "--json"]);
     until_noted(&stage, "b", "sent", 2);
     stage.restart_chromium();
