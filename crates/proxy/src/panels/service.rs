@@ -6,6 +6,7 @@
 //! Not here: watching browsers (`port`, `watcher`), doing jobs (`acting`), opening chats
 //! (`launching`).
 
+mod anew;
 mod jobs;
 mod whose;
 
@@ -57,6 +58,7 @@ pub(super) struct Live {
     pub(super) new_chats: u64,
     /// Until then a transcript that is emptied is a new chat.
     pub(super) begins_until: Option<Instant>,
+    look: anew::Look,
 }
 
 /// A session whose panel went away.
@@ -185,6 +187,7 @@ impl Service {
                 self.titled(panel, &window_title, &window_url).await;
             }
             Seen::Pushed(number, push) => self.pushed(number, push).await,
+            Seen::Anew(number, push) => self.seen_anew(number, push).await,
             Seen::Blind(number, reason) => {
                 let session = self.panels.get(&number).and_then(|panel| panel.session.clone());
                 if let Some(session) = session {

@@ -41,6 +41,8 @@ pub(super) enum Seen {
     Titled { panel: Number, window_title: String, window_url: String },
     /// What its observer says.
     Pushed(Number, String),
+    /// The whole view of one that is to be looked at as if it were new, where it could be had.
+    Anew(Number, Option<String>),
     /// Its observer does not answer.
     Blind(Number, String),
     /// It is not there any more.

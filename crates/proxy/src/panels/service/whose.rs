@@ -9,6 +9,7 @@ use agents::panel::{Attached, News, Profile};
 use domain::SessionId;
 use tokio::time::Instant;
 
+use super::anew::Look;
 use super::{Live, Service};
 use crate::engine::Adoption;
 use crate::host::Input;
@@ -47,6 +48,7 @@ impl Service {
             nameless_since: None,
             new_chats: peek.new_chats,
             begins_until: None,
+            look: Look::Idle,
         };
         if let Some(session) = &session {
             self.shown.remove(session);
@@ -114,6 +116,7 @@ impl Service {
         panel.session = Some(session.clone());
         panel.new_chats = Peek::read(&push).new_chats;
         panel.begins_until = None;
+        panel.look = Look::Idle;
         let (mark, adoption) = (panel.mark.clone(), adoption(panel, &session));
         let attached = Attached {
             profile: Arc::clone(&panel.profile),
@@ -156,8 +159,11 @@ impl Service {
     pub(super) async fn pushed(&mut self, number: Number, push: String) {
         let peek = Peek::read(&push);
         let is_opening = self.is_opening(number);
-        let Some(panel) = self.panels.get_mut(&number) else { return };
         let prints = prints(&peek);
+        if self.is_looked_at(number) {
+            return;
+        }
+        let Some(panel) = self.panels.get_mut(&number) else { return };
         let Some(session) = panel.session.clone() else {
             // It was put away; somebody may have said something since.
             let is_new = prints.iter().any(|print| !panel.mark.prints.contains(print));
@@ -168,7 +174,7 @@ impl Service {
                 if let Some(named) = named {
                     panel.mark.traits.conversation = Some(named);
                 }
-                self.see_anew(number, None).await;
+                self.see_anew(number);
             }
             return;
         };
@@ -254,7 +260,7 @@ impl Service {
             // Not the one that it was, though it is like it.
             panel.mark.traits.ordinal = self.book.free_ordinal(&panel.mark);
         }
-        self.see_anew(number, None).await;
+        self.see_anew(number);
     }
 
     /// The panel shows another conversation.
@@ -279,20 +285,7 @@ impl Service {
             panel.mark.traits.ordinal = 0;
             panel.mark.prints = prints.to_vec();
         }
-        self.see_anew(number, None).await;
-    }
-
-    /// Looks at a panel as if it had just been found.
-    pub(super) async fn see_anew(&mut self, number: Number, before: Option<&SessionId>) {
-        let Some(panel) = self.panels.get(&number) else { return };
-        let Some(place) = panel.hand.place.borrow().clone() else { return };
-        let whole = super::super::watcher::whole(&panel.hand.browser, &place).await;
-        let Ok(push) = whole else { return };
-        let peek = Peek::read(&push);
-        if let Some(panel) = self.panels.get_mut(&number) {
-            panel.mark.prints = prints(&peek);
-        }
-        self.identify(number, before, push).await;
+        self.see_anew(number);
     }
 
     fn mark(&self, sight: &Sight, peek: &Peek) -> Mark {
@@ -335,7 +328,7 @@ fn shows_another() -> News {
 }
 
 /// The last things that a person said.
-fn prints(peek: &Peek) -> Vec<String> {
+pub(super) fn prints(peek: &Peek) -> Vec<String> {
     let users = peek.rows.iter().filter(|row| row.role == "user" && !row.text.trim().is_empty());
     let mut prints: Vec<_> = users.map(|row| print_of(&row.text)).collect();
     let surplus = prints.len().saturating_sub(PRINTS_MAX);
