@@ -333,21 +333,12 @@
     if (isRight && isSame && !aim.missed) {
       aim.landed = true;
       pressed = aim.element;
-      if (event.type === "pointerdown") hold(target, event.pointerId);
       return;
     }
-    // Of a press that landed, nothing comes to others either: its release where something else is
-    // by now.
-    if (!aim.landed) aim.missed = true;
+    // Its release belongs to it, wherever the panel moved meanwhile.
+    if (aim.landed) return;
+    aim.missed = true;
     stopped(event);
-  };
-  // Panels move while they are pressed: until its release the press belongs to what it landed on.
-  const hold = (element, pointer) => {
-    try {
-      element.setPointerCapture(pointer);
-    } catch {
-      // It is gone again, or no mouse is down.
-    }
   };
   const PRESSES = ["pointerdown", "mousedown", "pointerup", "mouseup", "click"];
   for (const type of PRESSES) window.addEventListener(type, onPress, { capture: true });

@@ -189,8 +189,8 @@ impl Hand<'_> {
         self.mouse("mouseMoved", point, "none", 0).await
     }
 
-    /// Presses the left button there. The release follows at once, so that little can change
-    /// between the two.
+    /// Presses the left button there. The release follows at once: what moves between the two is
+    /// not clicked. (To hold the press by pointer capture keeps VS Code's menus from hearing it.)
     pub(super) async fn click(&self, point: (f64, f64)) -> Result<(), Fault> {
         let down = self.mouse("mousePressed", point, "left", 1);
         let up = self.mouse("mouseReleased", point, "left", 1);
