@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::guest::{Guest, everybody};
 use crate::stage::{Stage, id};
+use crate::support::PATIENCE;
 
 #[test]
 fn everybody_sees_every_message_once_and_it_is_typed_once() {
@@ -17,7 +18,7 @@ fn everybody_sees_every_message_once_and_it_is_typed_once() {
         let mut guests = everybody((&host, &token), &session, "").await;
         let said = talk(&mut guests).await;
         for words in &said {
-            assert_eq!(typed(&stage, "ide", words), 1, "{words}");
+            assert_eq!(typed(&stage, words).await, 1, "{words}");
         }
         for guest in &guests {
             assert_eq!(guest.people(), said, "{}", guest.dialect);
@@ -45,17 +46,15 @@ fn a_question_that_one_answers_closes_for_all_and_a_run_that_one_stops_ends_for_
             for guest in &mut guests {
                 guest.until_said(&format!("chose: {label}")).await;
             }
-            let journal = stage.panels.journal("ide");
-            let pressed =
-                journal.iter().filter(|it| it["kind"] == "answered" && it["text"] == *what);
+            let answered = noted(&stage, "answered", deciding + 1).await;
+            let pressed = answered.iter().filter(|it| it["text"] == *what);
             let pressed: Vec<_> = pressed.map(|it| it["label"].as_str().unwrap()).collect();
             assert_eq!(pressed, [label], "{what}");
         }
         for stopping in 0..guests.len() {
             stop(&mut guests, stopping, "slow: 400").await;
-            let journal = stage.panels.journal("ide");
-            let stopped = journal.iter().filter(|it| it["kind"] == "stopped").count();
-            assert_eq!(stopped, stopping + 1);
+            let stopped = noted(&stage, "stopped", stopping + 1).await;
+            assert_eq!(stopped.len(), stopping + 1);
         }
     });
 }
@@ -67,10 +66,9 @@ fn models_new_chats_and_the_end_of_one_are_for_every_dialect_that_has_words_for_
     stage.open("antigravity", "ide", "");
     let session = stage.session("antigravity");
     let (host, token) = stage.relay();
-    let chosen = |stage: &Stage| -> Vec<String> {
-        let journal = stage.panels.journal("ide");
-        let models = journal.iter().filter(|it| it["kind"] == "model");
-        models.map(|it| it["model"].as_str().unwrap().to_owned()).collect()
+    let chosen = async |count: usize| -> Vec<String> {
+        let models = noted(&stage, "model", count).await;
+        models.iter().map(|it| it["model"].as_str().unwrap().to_owned()).collect()
     };
     stage.block_on(async {
         let mut guests = everybody((&host, &token), &session, "").await;
@@ -89,7 +87,7 @@ fn models_new_chats_and_the_end_of_one_are_for_every_dialect_that_has_words_for_
         assert_eq!(set.await["result"], "ok");
         let none = control_of(native, &session, "agent_set_model", json!({"model_id": "none"}));
         assert_eq!(none.await["result"], "failed");
-        assert_eq!(chosen(&stage), ["beta-2"]);
+        assert_eq!(chosen(1).await, ["beta-2"]);
 
         let listed = request(control, json!({"subtype": "list_models"})).await;
         assert!(listed["response"].to_string().contains("gamma-3"), "{listed}");
@@ -97,14 +95,14 @@ fn models_new_chats_and_the_end_of_one_are_for_every_dialect_that_has_words_for_
         assert_eq!(set["subtype"], "success", "{set}");
         let none = request(control, json!({"subtype": "set_model", "model": "none"})).await;
         assert_eq!(none["subtype"], "error", "{none}");
-        assert_eq!(chosen(&stage), ["beta-2", "gamma-3"]);
+        assert_eq!(chosen(2).await, ["beta-2", "gamma-3"]);
 
         let model = offered.iter().find(|model| model["id"] == "alpha-1").unwrap();
         let (provider, model) = (&model["provider"], &model["id"]);
         let set = json!({"type": "set_model", "provider": provider, "modelId": model});
         let set = command(pi, set).await;
         assert_eq!(set["success"], true, "{set}");
-        assert_eq!(chosen(&stage), ["beta-2", "gamma-3", "alpha-1"]);
+        assert_eq!(chosen(3).await, ["beta-2", "gamma-3", "alpha-1"]);
 
         // What cannot be chosen in this panel is said so.
         let mode = control_of(native, &session, "agent_set_permission_mode", json!({"mode": "x"}));
@@ -119,15 +117,14 @@ fn models_new_chats_and_the_end_of_one_are_for_every_dialect_that_has_words_for_
         let accepted = method(blob, "agent", words).await;
         assert_eq!(accepted["ok"], true, "{accepted}");
         blob.until_frame(|frame| frame["event"] == "final").await;
-        assert_eq!(typed(&stage, "ide", "in the chat from blob"), 1);
+        assert_eq!(typed(&stage, "in the chat from blob").await, 1);
 
         let begun = command(pi, json!({"type": "new_session"})).await;
         assert_eq!(begun["data"]["cancelled"], false, "{begun}");
         pi.until_frame(|frame| frame["type"] == "session_changed").await;
         pi.send("in the chat from pi").await;
         pi.until_said("echo: in the chat from pi").await;
-        let opened = stage.panels.journal("ide");
-        assert_eq!(opened.iter().filter(|it| it["kind"] == "new_chat").count(), 2);
+        assert_eq!(noted(&stage, "new_chat", 2).await.len(), 2);
 
         // The first is closed while its panel shows another, and everybody in it hears so.
         stage.place.told(&["close", &session]);
@@ -158,7 +155,8 @@ fn what_did_not_arrive_is_told_in_every_dialect() {
             let told = guest.until(|seen| matches!(seen, Seen::Trouble(_) | Seen::Ended(Some(_))));
             let (Seen::Trouble(told) | Seen::Ended(Some(told))) = told.await else { panic!() };
             assert!(told.contains("place to type"), "{}: {told}", guest.dialect);
-            assert_eq!(typed(&stage, "ide", &words), 0);
+            let sent = stage.panels.journal("ide").iter().any(|it| it["text"] == *words);
+            assert!(!sent, "{words}");
         }
     });
 }
@@ -245,10 +243,24 @@ pub(crate) async fn stop(guests: &mut [Guest], stopping: usize, slowly: &str) {
     }
 }
 
-/// How often these words were sent in the panel.
-fn typed(stage: &Stage, instance: &str, words: &str) -> usize {
-    let journal = stage.panels.journal(instance);
-    journal.iter().filter(|it| it["kind"] == "sent" && it["text"] == words).count()
+/// What the panel noted of this kind, when there are so many. It does so a moment after what a
+/// client sees of it.
+async fn noted(stage: &Stage, kind: &str, count: usize) -> Vec<Value> {
+    let enough = |entries: &[Value]| {
+        let of_kind: Vec<_> = entries.iter().filter(|it| it["kind"] == kind).cloned().collect();
+        (of_kind.len() >= count).then_some(of_kind)
+    };
+    let found = stage.panels.wait_for("ide", PATIENCE, enough).await;
+    found.unwrap_or_else(|| panic!("{kind} never came: {:#?}", stage.panels.journal("ide")))
+}
+
+/// How often these words were sent in the panel, which was at least once.
+async fn typed(stage: &Stage, words: &str) -> usize {
+    let count = |entries: &[Value]| {
+        let sent = entries.iter().filter(|it| it["kind"] == "sent" && it["text"] == words);
+        Some(sent.count()).filter(|count| *count > 0)
+    };
+    stage.panels.wait_for("ide", PATIENCE, count).await.unwrap_or_default()
 }
 
 fn is_end(frame: &Value) -> bool {
