@@ -159,11 +159,11 @@ impl Service {
     pub(super) async fn pushed(&mut self, number: Number, push: String) {
         let peek = Peek::read(&push);
         let is_opening = self.is_opening(number);
-        let prints = prints(&peek);
         if self.is_looked_at(number) {
             return;
         }
         let Some(panel) = self.panels.get_mut(&number) else { return };
+        let prints = prints(&peek);
         let Some(session) = panel.session.clone() else {
             // It was put away; somebody may have said something since.
             let is_new = prints.iter().any(|print| !panel.mark.prints.contains(print));
