@@ -77,11 +77,11 @@ async fn a_press_that_would_hit_something_else_is_stopped_inside_of_the_panel() 
     stage
         .evaluate(
             "window.addEventListener('pointerover', () => {}, true); \
-             const hand = __farhelmHand; const still = hand.still; \
-             hand.still = () => { const fine = still(); \
+             const hand = __farhelmHand; const hindrance = hand.hindrance; \
+             hand.hindrance = () => { const none = hindrance(); \
                document.dispatchEvent(new CustomEvent('panel:do', \
                  { detail: JSON.stringify({ do: 'swap', text: 'Delete?' }) })); \
-               return fine; }; 0",
+               return none; }; 0",
         )
         .await;
     let outcome = press(&stage, &dialog, "Allow").await;

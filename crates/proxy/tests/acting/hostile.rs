@@ -60,7 +60,7 @@ async fn a_press_that_comes_late_is_not_repeated() {
     let Some(stage) = open("late presses", "textarea", "mutate=keep-text").await else { return };
     let busy = "setTimeout(() => { const end = performance.now() + 5000; \
                 while (performance.now() < end); }, 0);";
-    meddle(&stage, "still", "", busy).await;
+    meddle(&stage, "hindrance", "", busy).await;
     assert_eq!(code(stage.send("once").await), "delivery_unknown");
     assert_eq!(stage.wait_for("sent", 1).await.len(), 1);
     stage.close().await;
@@ -79,6 +79,54 @@ async fn a_button_that_moves_as_soon_as_it_was_pressed_gets_its_press() {
     stage.evaluate(moves).await;
     assert_eq!(stage.send("once").await, Ok(Done::Plainly));
     assert_eq!(stage.wait_for("sent", 1).await.len(), 1);
+    stage.close().await;
+}
+
+/// As IDEs do it: it opens where the mouse rests, and stays for as long as the mouse is in it.
+const TOOLTIP: &str = "const show = () => { \
+      const tooltip = document.createElement('div'); tooltip.className = 'tooltip'; \
+      tooltip.style = 'position: fixed; inset: 0; z-index: 9'; \
+      tooltip.onmouseleave = () => setTimeout(() => tooltip.remove(), 300); \
+      document.body.append(tooltip); };";
+
+#[tokio::test]
+async fn a_tooltip_under_the_mouse_does_not_keep_a_run_from_being_stopped() {
+    let Some(stage) = open("tooltips", "textarea", "").await else { return };
+    assert_eq!(stage.send("slow: 500").await, Ok(Done::Plainly));
+    // It came while the mouse was there, and nobody moved the mouse since.
+    stage.evaluate(&format!("{TOOLTIP} show(), 0")).await;
+    let there = json!({"type": "mouseMoved", "x": 20, "y": 20});
+    stage.actor.browser.call(Some(&stage.person), "Input.dispatchMouseEvent", there).await.unwrap();
+    assert_eq!(stage.perform(Task::Stop).await, Ok(Done::Plainly));
+    stage.wait_for("stopped", 1).await;
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn no_mouse_is_left_behind_in_the_panel() {
+    let Some(stage) = open("mice", "textarea", "").await else { return };
+    let count = "window.within = 0; const html = document.documentElement; \
+        html.addEventListener('mouseenter', () => window.within++); \
+        html.addEventListener('mouseleave', () => window.within--), 0";
+    stage.evaluate(count).await;
+    assert_eq!(stage.send("slow: 500").await, Ok(Done::Plainly));
+    assert_eq!(stage.evaluate("window.within").await, 0);
+    assert_eq!(stage.perform(Task::Stop).await, Ok(Done::Plainly));
+    assert_eq!(stage.evaluate("window.within").await, 0);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_keeps_a_button_from_being_pressed_is_told() {
+    let Some(stage) = open("hindrances", "textarea", "").await else { return };
+    assert_eq!(stage.send("slow: 500").await, Ok(Done::Plainly));
+    let cover = "const cover = document.createElement('div'); cover.className = 'notice of mine'; \
+        cover.style = 'position: fixed; inset: 0'; cover.textContent = 'secret'; \
+        document.body.append(cover), 0";
+    stage.evaluate(cover).await;
+    let failure = stage.perform(Task::Stop).await.unwrap_err();
+    let words = "The stop button could not be pressed: div.notice.of.mine lies over it";
+    assert_eq!((failure.code.as_str(), failure.message.as_str()), ("control_failed", words));
     stage.close().await;
 }
 

@@ -10,6 +10,16 @@ pub(super) fn failed(words: impl Into<String>) -> Failure {
     Failure::new("control_failed", words)
 }
 
+/// It is there, but a press would not come to it.
+pub(super) fn hindered(what: &str, why: &str) -> Failure {
+    failed(format!("The {what} could not be pressed: {why}"))
+}
+
+/// A press of which the panel did not hear.
+pub(super) fn unheard() -> Failure {
+    failed("The press did not come to the panel")
+}
+
 /// A landmark of the profile is not where it should be.
 pub(super) fn missing(what: &str) -> Failure {
     let words = format!(

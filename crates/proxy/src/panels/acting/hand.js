@@ -313,12 +313,22 @@
     return { x: box.left + box.width / 2, y: box.top + box.height / 2 };
   };
 
-  const isHit = (element, point) => {
-    const hit = document.elementFromPoint(point.x, point.y);
-    return hit != null && (hit === element || element.contains(hit));
+  const isOf = (element, hit) => hit instanceof Node && (hit === element || element.contains(hit));
+
+  // What somebody needs to find it; none of its words.
+  const describe = (element) => {
+    if (!(element instanceof Element)) return "something";
+    return [element.localName, ...element.classList].join(".").slice(0, LABEL_MAX);
   };
 
-  let aim = null; // what is being pressed: { wanted, element, point, until, landed, missed, late }
+  // Why a press at a point of an element would come to another.
+  const hindrance = (element, point) => {
+    const hit = document.elementFromPoint(point.x, point.y);
+    if (isOf(element, hit)) return null;
+    return hit ? `${describe(hit)} lies over it` : "it is out of the window";
+  };
+
+  let aim = null; // what is being pressed: { wanted, element, point, until, landed, missed, late, hit }
   let pressed = null; // what was
 
   const onPress = (event) => {
@@ -328,7 +338,7 @@
     // After so long a time it may be anybody's.
     if (!aim.landed && !aim.missed && performance.now() > aim.until) return void (aim.late = true);
     const target = event.composedPath()[0];
-    const isRight = target instanceof Node && aim.element.contains(target);
+    const isRight = isOf(aim.element, target);
     const isSame = aim.landed || locate(aim.wanted) === aim.element;
     if (isRight && isSame && !aim.missed) {
       aim.landed = true;
@@ -338,6 +348,7 @@
     // Its release belongs to it, wherever the panel moved meanwhile.
     if (aim.landed) return;
     aim.missed = true;
+    aim.hit ??= describe(target);
     stopped(event);
   };
   const PRESSES = ["pointerdown", "mousedown", "pointerup", "mouseup", "click"];
@@ -528,28 +539,28 @@
       if (!element) return { found: false };
       if (isDisabled(element)) return { found: true, is_disabled: true };
       let point = middle(element);
-      if (!isHit(element, point)) {
+      if (hindrance(element, point)) {
         element.scrollIntoView({ block: "nearest", inline: "nearest", behavior: "instant" });
         point = middle(element);
       }
-      const isClear = isHit(element, point);
-      aim = { wanted, element, point, until: performance.now() + GUARD_MS, landed: false, missed: false, late: false };
+      const until = performance.now() + GUARD_MS;
+      aim = { wanted, element, point, until, landed: false, missed: false, late: false, hit: null };
       pressed = null;
-      return { found: true, is_disabled: false, is_clear: isClear, x: point.x, y: point.y };
+      return { found: true, is_disabled: false, hindrance: hindrance(element, point), x: point.x, y: point.y };
     },
     aimed: () => aim?.element ?? null,
-    // Right before the button goes down.
-    still() {
-      if (!aim || locate(aim.wanted) !== aim.element) return false;
+    // Right before the button goes down: why it should not.
+    hindrance() {
+      if (!aim || locate(aim.wanted) !== aim.element) return "it is being replaced";
       aim.until = performance.now() + GUARD_MS;
       const point = middle(aim.element);
       const isThere = Math.abs(point.x - aim.point.x) < 1 && Math.abs(point.y - aim.point.y) < 1;
-      return isThere && isHit(aim.element, point);
+      return isThere ? hindrance(aim.element, point) : "it moves";
     },
     verdict() {
-      const seen = { landed: aim?.landed ?? false, missed: aim?.missed ?? false, late: aim?.late ?? false };
+      const { landed = false, missed = false, late = false, hit = null } = aim ?? {};
       aim = null;
-      return seen;
+      return { landed, missed, late, hit };
     },
 
     // By script, found and pressed in one go.

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use super::Actor;
 use super::hand::{CALL_TIMEOUT, Hand};
 
+/// A point that no page has.
+const OUTSIDE: (f64, f64) = (-1.0, -1.0);
 const ALT: u32 = 1;
 const CONTROL: u32 = 2;
 const META: u32 = 4;
@@ -187,6 +189,14 @@ impl Hand<'_> {
     /// Brings the mouse to a point of the target.
     pub(super) async fn move_to(&self, point: (f64, f64)) -> Result<(), Fault> {
         self.mouse("mouseMoved", point, "none", 0).await
+    }
+
+    /// Takes the mouse out of the target: nothing is under it any more. A page that is gone has
+    /// none.
+    pub(super) async fn take_mouse_away(&self) {
+        if let Err(fault) = self.move_to(OUTSIDE).await {
+            tracing::debug!(%fault, "the mouse stays where it is");
+        }
     }
 
     /// Presses the left button there. The release follows at once: what moves between the two is

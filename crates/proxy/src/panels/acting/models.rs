@@ -13,7 +13,7 @@ use domain::content::Failure;
 use serde_json::json;
 
 use super::attention::Attention;
-use super::fault::{failed, lost};
+use super::fault::{failed, hindered, lost, unheard};
 use super::hand::Hand;
 use super::input::Chord;
 use super::pressing::{Pressed, click_first};
@@ -91,9 +91,8 @@ async fn open(hand: &Hand<'_>, rules: &ModelRules) -> Result<(), Failure> {
                 return Err(Failure::new("control_not_supported", words));
             }
             Pressed::Disabled => return Err(failed("The model cannot be changed now")),
-            Pressed::Covered | Pressed::Astray => {
-                return Err(failed("Something lies over the choice of models"));
-            }
+            Pressed::Hindered(why) => return Err(hindered("choice of models", &why)),
+            Pressed::Astray => return Err(unheard()),
             Pressed::Unknown(fault) => return Err(lost(&fault)),
         }
         let opened = hand.until("listed", json!({}), MENU_TIMEOUT).await;

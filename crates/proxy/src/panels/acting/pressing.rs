@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::around::Around;
-use super::fault::{failed, lost, missing, other_dialog, unknown};
+use super::fault::{failed, hindered, lost, missing, other_dialog, unheard, unknown};
 use super::hand::Hand;
 use super::input::Chord;
 
@@ -29,7 +29,7 @@ const SUBMIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a press may take to come to the panel: as long as it is guarded there.
 const GUARDED: Duration = Duration::from_secs(4);
 /// How often something that moves or is covered is aimed at.
-const AIMS_MAX: usize = 5;
+const AIMS_MAX: usize = 20;
 const AIM_STEP: Duration = Duration::from_millis(100);
 
 /// What came of a press.
@@ -41,8 +41,8 @@ pub(super) enum Pressed {
     Absent,
     /// It is there, but cannot be pressed now: nothing was.
     Disabled,
-    /// Something else is where it is: nothing was pressed.
-    Covered,
+    /// Something else is where it was, and nothing was pressed: why.
+    Hindered(String),
     /// The panel did not hear of it.
     Astray,
     /// The browser was lost in the middle: it may have been pressed.
@@ -55,7 +55,7 @@ struct Aim {
     #[serde(default)]
     is_disabled: bool,
     #[serde(default)]
-    is_clear: bool,
+    hindrance: Option<String>,
     #[serde(default)]
     x: f64,
     #[serde(default)]
@@ -68,6 +68,8 @@ struct Verdict {
     missed: bool,
     /// It came so late that it could be anybody's.
     late: bool,
+    /// What it would have come to.
+    hit: Option<String>,
 }
 
 impl Hand<'_> {
@@ -108,13 +110,20 @@ impl Hand<'_> {
     /// Panels move: what is not where it was a moment ago is aimed at again.
     async fn press_by_mouse(&self, wanted: &Value) -> Result<Pressed, Fault> {
         for _ in 1..AIMS_MAX {
-            let pressed = self.press_once(wanted).await?;
-            if pressed != Pressed::Covered {
-                return Ok(pressed);
-            }
+            let pressed = self.press_and_go(wanted).await?;
+            let Pressed::Hindered(why) = &pressed else { return Ok(pressed) };
+            tracing::debug!(%why, "aimed at again");
             tokio::time::sleep(AIM_STEP).await;
         }
-        self.press_once(wanted).await
+        self.press_and_go(wanted).await
+    }
+
+    /// Leaves no mouse behind: tooltips open where one rests, and stay for as long as it is in
+    /// them, over whatever is pressed next.
+    async fn press_and_go(&self, wanted: &Value) -> Result<Pressed, Fault> {
+        let pressed = self.press_once(wanted).await;
+        self.take_mouse_away().await;
+        pressed
     }
 
     async fn press_once(&self, wanted: &Value) -> Result<Pressed, Fault> {
@@ -125,21 +134,21 @@ impl Hand<'_> {
         if aim.is_disabled {
             return Ok(Pressed::Disabled);
         }
-        if !aim.is_clear {
-            return Ok(Pressed::Covered);
+        if let Some(why) = aim.hindrance {
+            return Ok(Pressed::Hindered(why));
         }
         // Panels replace their buttons: what is gone by now is aimed at again.
         let Some(point) = self.in_target((aim.x, aim.y)).await? else {
-            return Ok(Pressed::Covered);
+            return Ok(Pressed::Hindered("it moves".to_owned()));
         };
         if self.is_hidden(point).await {
-            return Ok(Pressed::Covered);
+            return Ok(Pressed::Hindered("a part of its window lies over it".to_owned()));
         }
         self.move_to(point).await?;
         // The mouse alone may have changed what is there.
-        if !self.call::<bool>("still", &[]).await? {
+        if let Some(why) = self.call::<Option<String>>("hindrance", &[]).await? {
             let is_there = self.call::<bool>("isThere", std::slice::from_ref(wanted)).await?;
-            return Ok(if is_there { Pressed::Covered } else { Pressed::Absent });
+            return Ok(if is_there { Pressed::Hindered(why) } else { Pressed::Absent });
         }
         if let Err(fault) = self.click(point).await {
             return Ok(Pressed::Unknown(fault));
@@ -150,7 +159,10 @@ impl Hand<'_> {
                 let method = "the press".to_owned();
                 Ok(Pressed::Unknown(Fault::Late { method, within: GUARDED }))
             }
-            Ok(Verdict { missed: true, .. }) => Ok(Pressed::Covered),
+            Ok(Verdict { missed: true, hit, .. }) => {
+                let hit = hit.unwrap_or_default();
+                Ok(Pressed::Hindered(format!("{hit} came to be where it was")))
+            }
             Ok(Verdict { .. }) => Ok(Pressed::Astray),
             Err(fault) => Ok(Pressed::Unknown(fault)),
         }
@@ -168,7 +180,7 @@ impl Hand<'_> {
     }
 
     /// Where a point of the panel's frame is in the target that holds the frame; nothing where
-    /// what is aimed at has just been taken away.
+    /// what is aimed at has just been moved or taken away.
     async fn in_target(&self, (x, y): (f64, f64)) -> Result<Option<(f64, f64)>, Fault> {
         let (browser, place) = (&self.actor.browser, &self.actor.place);
         let aimed = "() => globalThis.__farhelmHand.aimed()";
@@ -176,7 +188,11 @@ impl Hand<'_> {
             return Ok(None);
         };
         let params = json!({"objectId": object});
-        let quads = browser.call(Some(&place.session), "DOM.getContentQuads", params.clone()).await;
+        let quads = || {
+            let (session, params) = (Some(&place.session), params.clone());
+            browser.call(session, "DOM.getContentQuads", params)
+        };
+        let before = quads().await;
         let within = browser
             .call_function(
                 place,
@@ -187,12 +203,18 @@ impl Hand<'_> {
                 &[],
             )
             .await;
+        let after = quads().await;
         browser.release(place, &object).await?;
-        let quads = match quads {
+        let quads = match (before, after) {
             // An element that is not in the document any more has none.
-            Err(Fault::Refused { .. }) => return Ok(None),
-            quads => quads?,
+            (Err(Fault::Refused { .. }), _) | (_, Err(Fault::Refused { .. })) => return Ok(None),
+            (before, after) => (before?, after?),
         };
+        // One that moves just now would be pressed beside it.
+        if quads.0 != quads.1 {
+            return Ok(None);
+        }
+        let quads = quads.0;
         let within = within?;
         let corner = |value: &Value| Some((value.get(0)?.as_f64()?, value.get(1)?.as_f64()?));
         let (outer, inner) = (quads["quads"].get(0).and_then(corner), corner(&within));
@@ -243,9 +265,8 @@ fn landed(pressed: Pressed, what: &str) -> Result<(), Failure> {
         Pressed::Landed => Ok(()),
         Pressed::Absent => Err(other_dialog()),
         Pressed::Disabled => Err(failed(format!("The question's {what} cannot be pressed now"))),
-        Pressed::Covered | Pressed::Astray => {
-            Err(failed(format!("Something lies over the question's {what}")))
-        }
+        Pressed::Hindered(why) => Err(hindered(&format!("question's {what}"), &why)),
+        Pressed::Astray => Err(unheard()),
         Pressed::Unknown(fault) => {
             Err(unknown(format!("Nobody can tell whether the {what} was pressed: {fault}")))
         }
@@ -264,9 +285,8 @@ pub(super) async fn stop(hand: &Hand<'_>) -> Result<Done, Failure> {
             Pressed::Landed => {}
             Pressed::Absent => return Err(idle()),
             Pressed::Disabled => return Err(failed("The stop button cannot be pressed now")),
-            Pressed::Covered | Pressed::Astray => {
-                return Err(failed("Something lies over the stop button"));
-            }
+            Pressed::Hindered(why) => return Err(hindered("stop button", &why)),
+            Pressed::Astray => return Err(unheard()),
             Pressed::Unknown(fault) => {
                 return Err(unknown(format!("Nobody can tell whether it was stopped: {fault}")));
             }
@@ -289,9 +309,8 @@ pub(super) async fn click_first(
         Pressed::Landed => Ok(()),
         Pressed::Absent => Err(missing(what)),
         Pressed::Disabled => Err(failed(format!("The {what} cannot be pressed now"))),
-        Pressed::Covered | Pressed::Astray => {
-            Err(failed(format!("Something lies over the {what}")))
-        }
+        Pressed::Hindered(why) => Err(hindered(what, &why)),
+        Pressed::Astray => Err(unheard()),
         Pressed::Unknown(fault) => Err(lost(&fault)),
     }
 }

@@ -16,7 +16,9 @@ use domain::content::Failure;
 use serde_json::json;
 
 use super::attention::Attention;
-use super::fault::{asked, lost_unsent as lost, missing, not_injected, rejected, unknown};
+use super::fault::{
+    asked, hindered, lost_unsent as lost, missing, not_injected, rejected, unheard, unknown,
+};
 use super::hand::{Hand, State};
 use super::input::Chord;
 use super::pressing::Pressed;
@@ -344,7 +346,7 @@ impl<'a, 'b> Attempt<'a, 'b> {
         }
         let check = json!({"rows": before.user_rows, "words": text});
         let button = json!({"kind": "control", "name": "send", "gives": true});
-        let mut why = missing("send button");
+        let mut failure = missing("send button");
         for how in &rules.ladder {
             if *how != Press::Enter {
                 let is_ready =
@@ -356,12 +358,12 @@ impl<'a, 'b> Attempt<'a, 'b> {
             match self.hand.press(&button, *how).await.map_err(|fault| lost(&fault))? {
                 Pressed::Landed => {}
                 Pressed::Absent | Pressed::Disabled => continue,
-                Pressed::Covered => {
-                    why = not_injected("Something lies over the panel's send button");
+                Pressed::Hindered(why) => {
+                    failure = not_injected(hindered("send button", &why).message);
                     continue;
                 }
                 Pressed::Astray => {
-                    why = not_injected("The press did not come to the panel");
+                    failure = not_injected(unheard().message);
                     continue;
                 }
                 Pressed::Unknown(fault) => {
@@ -383,7 +385,7 @@ impl<'a, 'b> Attempt<'a, 'b> {
             return Err(asked());
         }
         let is_other = after.text.is_some() && after.text.as_deref() != Some(whole.as_str());
-        Err(if is_other || after.typed_meanwhile { meddled() } else { why })
+        Err(if is_other || after.typed_meanwhile { meddled() } else { failure })
     }
 
     /// The composer as the person left it, and with what they typed meanwhile.
