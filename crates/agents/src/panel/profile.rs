@@ -184,7 +184,7 @@ pub enum Press {
     Enter,
 }
 
-/// A button.
+/// The stop button.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Control {
@@ -193,8 +193,9 @@ pub struct Control {
     /// Its label must match this pattern.
     #[serde(default)]
     pub label: Option<String>,
-    /// How it is pressed.
-    #[serde(default = "mouse")]
+    /// How it is pressed, tried in this order until the run is over. Whatever lies over the button,
+    /// an agent that is to stop has to stop: by script, where the mouse does not reach it.
+    #[serde(default = "mouse_or_script")]
     pub ladder: Vec<Press>,
 }
 
@@ -370,6 +371,10 @@ pub enum Step {
 
 fn mouse() -> Vec<Press> {
     vec![Press::Mouse]
+}
+
+fn mouse_or_script() -> Vec<Press> {
+    vec![Press::Mouse, Press::Pointer]
 }
 
 fn yes() -> bool {

@@ -546,7 +546,7 @@
       const until = performance.now() + GUARD_MS;
       aim = { wanted, element, point, until, landed: false, missed: false, late: false, hit: null };
       pressed = null;
-      return { found: true, is_disabled: false, hindrance: hindrance(element, point), x: point.x, y: point.y };
+      return { found: true, is_disabled: false, x: point.x, y: point.y };
     },
     aimed: () => aim?.element ?? null,
     // Right before the button goes down: why it should not.

@@ -29,7 +29,8 @@ const SUBMIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a press may take to come to the panel: as long as it is guarded there.
 const GUARDED: Duration = Duration::from_secs(4);
 /// How often something that moves or is covered is aimed at.
-const AIMS_MAX: usize = 20;
+const AIMS_MAX: u32 = 7;
+/// Longer each time: a tooltip takes its time to go, and stays when the mouse comes back before.
 const AIM_STEP: Duration = Duration::from_millis(100);
 
 /// What came of a press.
@@ -54,8 +55,6 @@ struct Aim {
     found: bool,
     #[serde(default)]
     is_disabled: bool,
-    #[serde(default)]
-    hindrance: Option<String>,
     #[serde(default)]
     x: f64,
     #[serde(default)]
@@ -109,11 +108,11 @@ impl Hand<'_> {
 
     /// Panels move: what is not where it was a moment ago is aimed at again.
     async fn press_by_mouse(&self, wanted: &Value) -> Result<Pressed, Fault> {
-        for _ in 1..AIMS_MAX {
+        for aims in 1..AIMS_MAX {
             let pressed = self.press_and_go(wanted).await?;
             let Pressed::Hindered(why) = &pressed else { return Ok(pressed) };
             tracing::debug!(%why, "aimed at again");
-            tokio::time::sleep(AIM_STEP).await;
+            tokio::time::sleep(AIM_STEP * aims).await;
         }
         self.press_and_go(wanted).await
     }
@@ -134,9 +133,6 @@ impl Hand<'_> {
         if aim.is_disabled {
             return Ok(Pressed::Disabled);
         }
-        if let Some(why) = aim.hindrance {
-            return Ok(Pressed::Hindered(why));
-        }
         // Panels replace their buttons: what is gone by now is aimed at again.
         let Some(point) = self.in_target((aim.x, aim.y)).await? else {
             return Ok(Pressed::Hindered("it moves".to_owned()));
@@ -144,6 +140,7 @@ impl Hand<'_> {
         if self.is_hidden(point).await {
             return Ok(Pressed::Hindered("a part of its window lies over it".to_owned()));
         }
+        // Even where something lies over it: a tooltip goes as soon as the mouse was there and left.
         self.move_to(point).await?;
         // The mouse alone may have changed what is there.
         if let Some(why) = self.call::<Option<String>>("hindrance", &[]).await? {
@@ -280,13 +277,21 @@ pub(super) async fn stop(hand: &Hand<'_>) -> Result<Done, Failure> {
     };
     let wanted = json!({"kind": "control", "name": "stop"});
     let idle = || Failure::new("agent_not_active", "The panel shows no stop button: nothing runs");
+    let mut failure = missing("stop button");
     for how in ladder {
         match hand.press(&wanted, *how).await.map_err(|fault| lost(&fault))? {
             Pressed::Landed => {}
             Pressed::Absent => return Err(idle()),
             Pressed::Disabled => return Err(failed("The stop button cannot be pressed now")),
-            Pressed::Hindered(why) => return Err(hindered("stop button", &why)),
-            Pressed::Astray => return Err(unheard()),
+            // Nothing was pressed: the next way.
+            Pressed::Hindered(why) => {
+                failure = hindered("stop button", &why);
+                continue;
+            }
+            Pressed::Astray => {
+                failure = unheard();
+                continue;
+            }
             Pressed::Unknown(fault) => {
                 return Err(unknown(format!("Nobody can tell whether it was stopped: {fault}")));
             }
@@ -295,8 +300,9 @@ pub(super) async fn stop(hand: &Hand<'_>) -> Result<Done, Failure> {
         if gone.map_err(|fault| unknown(format!("Stop was pressed, but then: {fault}")))? {
             return Ok(Done::Plainly);
         }
+        failure = failed("The run goes on although its stop button was pressed");
     }
-    Err(failed("The run goes on although its stop button was pressed"))
+    Err(failure)
 }
 
 /// Clicks what a step names, by mouse.
