@@ -12,7 +12,7 @@ use std::process::Command;
 
 use crate::agents::{self, FOUND_BY, Wanted};
 use crate::test::tally::{self, Tally};
-use crate::{page, shell};
+use crate::{browser, shell};
 
 /// What came of trying.
 pub(crate) struct Tried {
@@ -49,25 +49,16 @@ fn fetch_only() -> Result<bool, String> {
 
 /// What panels cost, printed.
 fn bench() -> Result<bool, String> {
-    let browser = page::find_or_fetch_browser();
-    let browser = browser.ok_or("no Chromium: try `apt install chromium`")?;
+    let chromium = browser::find_or_fetch("what panels cost")?;
     let mut command = shell::cargo();
     command.args(["test", "--release", "--package", "farhelm", "--test", "ide", "--"]);
-    command.args(["--ignored", "--nocapture", "figures::"]).env("FARHELM_CHROMIUM", browser);
+    command.args(["--ignored", "--nocapture", "figures::"]).env(browser::NAMED_BY, chromium);
     shell::succeeds(command)
 }
 
 /// Fetches what is missing and runs the tests of what is there.
 pub(crate) fn play() -> Result<Tried, String> {
-    let Some(browser) = page::find_or_fetch_browser() else {
-        let sentence = "the IDEs: no Chromium was found and none could be installed; try \
-                        `apt install chromium`";
-        return Ok(Tried {
-            is_well: true,
-            tally: Tally::default(),
-            skipped: vec![sentence.into()],
-        });
-    };
+    let chromium = browser::find_or_fetch("panels that nobody here wrote")?;
     let (list, skipped) = install()?;
     let mut names = vec![];
     for (name, module) in [(agents::CODE_SERVER, "code_server::"), ("opencode", "opencode::")] {
@@ -79,7 +70,7 @@ pub(crate) fn play() -> Result<Tried, String> {
         return Ok(Tried { is_well: true, tally: Tally::default(), skipped });
     }
     let mut command = runner(&names);
-    command.env(FOUND_BY, list).env("FARHELM_CHROMIUM", browser);
+    command.env(FOUND_BY, list).env(browser::NAMED_BY, chromium);
     let (is_well, lines) = shell::watch(command)?;
     Ok(Tried { is_well, tally: tally::count(&lines), skipped })
 }

@@ -4,6 +4,7 @@
 //! agents there are (`agents/`).
 
 mod agents;
+mod browser;
 mod ide;
 mod page;
 mod proof;

@@ -5,12 +5,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::shell;
 use crate::test::tally::{self, Tally};
-
-/// Names under which Chromium is found.
-const BROWSERS: [&str; 4] =
-    ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+use crate::{browser, shell};
 
 /// `cargo xtask dev [URL]`: the page with hot reload, in front of a relay that runs.
 pub(crate) fn dev(relay: Option<&str>) -> Result<bool, String> {
@@ -97,10 +93,9 @@ enum Walk {
 
 fn in_browser(walk: Walk) -> Result<Result<(bool, Tally), String>, String> {
     installed()?;
-    let Some(browser) = find_or_fetch_browser() else {
-        return Ok(Err("the page's journeys: no Chromium was found and none could be installed; \
-                       try `apt install chromium`"
-            .to_owned()));
+    let browser = match browser::find_or_fetch("the page's journeys") {
+        Ok(browser) => browser,
+        Err(sentence) => return Ok(Err(sentence)),
     };
     let mut build = shell::cargo();
     build.args(["build", "--package", "farhelm"]);
@@ -110,7 +105,7 @@ fn in_browser(walk: Walk) -> Result<Result<(bool, Tally), String>, String> {
     let mut places = vec![
         ("FARHELM_BINARY", target().join("debug/farhelm")),
         ("FARHELM_SHOTS", shots()),
-        ("FARHELM_CHROMIUM", browser),
+        (browser::NAMED_BY, browser),
     ];
     if walk == Walk::Bench {
         places.push(("FARHELM_BENCH", PathBuf::from("1")));
@@ -151,32 +146,4 @@ fn installed() -> Result<(), String> {
         return Err("npm could not fetch what the page is built with (is there a network?)".into());
     }
     std::fs::write(&stamp, lock).map_err(|error| format!("{} : {error}", stamp.display()))
-}
-
-/// Chromium, installed if need be.
-pub(crate) fn find_or_fetch_browser() -> Option<PathBuf> {
-    browser().or_else(fetch_browser)
-}
-
-fn browser() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os("FARHELM_CHROMIUM") {
-        return Some(PathBuf::from(named));
-    }
-    let path = std::env::var_os("PATH")?;
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let places = BROWSERS.iter().flat_map(|name| folders.iter().map(move |dir| dir.join(name)));
-    places.into_iter().find(|place| place.is_file())
-}
-
-/// Debian's, where this account may install it.
-fn fetch_browser() -> Option<PathBuf> {
-    let apt = |words: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
-        shell::answers(command)
-    };
-    shell::say("Chromium is not here; trying apt-get install chromium");
-    let packages = ["install", "-y", "--no-install-recommends", "chromium", "fonts-dejavu-core"];
-    let installs = apt(&packages) || (apt(&["update"]) && apt(&packages));
-    installs.then(browser).flatten()
 }

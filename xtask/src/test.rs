@@ -12,7 +12,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use crate::agents::Wanted;
-use crate::{agents, ide, page, shell, tidy};
+use crate::{agents, browser, ide, page, shell, tidy};
 use tally::Tally;
 
 /// One thing that has to hold.
@@ -27,6 +27,8 @@ enum Action {
     Program(Command),
     /// A test runner: its summaries are counted.
     Runner(Command),
+    /// The same with the browser that some of its tests need: without, these only say so.
+    RunnerWithBrowser(Command),
     /// The rules of the house, in this process.
     Tidy,
     /// Format, types and tests of the page.
@@ -101,7 +103,11 @@ fn steps(agents: Wanted<'static>) -> Vec<Step> {
                 "warnings",
             ])),
         },
-        Step { name: "tests", needs: vec![c_compiler()], action: Action::Runner(test_runner()) },
+        Step {
+            name: "tests",
+            needs: vec![c_compiler()],
+            action: Action::RunnerWithBrowser(test_runner()),
+        },
         Step {
             name: "documentation tests",
             needs: vec![],
@@ -130,8 +136,13 @@ fn perform(step: Step, skipped: &mut Vec<String>) -> Tally {
     }
     let outcome = match step.action {
         Action::Program(command) => shell::succeeds(command).map(|well| (well, Tally::default())),
-        Action::Runner(command) => {
-            shell::watch(command).map(|(well, lines)| (well, tally::count(&lines)))
+        Action::Runner(command) => counted(command),
+        Action::RunnerWithBrowser(mut command) => {
+            match browser::find_or_fetch("the tests of panels") {
+                Ok(chromium) => drop(command.env(browser::NAMED_BY, chromium)),
+                Err(sentence) => skipped.push(sentence),
+            }
+            counted(command)
         }
         Action::Tidy => Ok((tidy::report(), Tally::default())),
         Action::Page => page::check(),
@@ -153,6 +164,10 @@ fn perform(step: Step, skipped: &mut Vec<String>) -> Tally {
             Tally::FAILURE
         }
     }
+}
+
+fn counted(command: Command) -> Result<(bool, Tally), String> {
+    shell::watch(command).map(|(well, lines)| (well, tally::count(&lines)))
 }
 
 /// Agents that cannot be fetched (no network, say) fail nothing, but are never passed over in
