@@ -23,6 +23,7 @@
 //! | `stuck-dialog` | a dialog stays after its answer |
 //! | `reload` | the document reloads in the middle of its first answer |
 //! | `swallow-send` | sending does nothing |
+//! | `refuse-twice`, `refuse` | a message is not taken, and a line says so |
 //! | `slow-send` | the composer is emptied after 1.5 s |
 //! | `keep-text` | sent, but the text stays in the composer |
 //! | `reload-on-send` | sent, and the document is gone |
@@ -34,8 +35,8 @@
 //! `{"do":"reload"}`. Events cross worlds.
 //!
 //! What happens in a panel is told to the server and found in its journal ([`Panels::journal`]):
-//! `ready`, `sent`, `emptied`, `swallowed`, `pasted`, `asked`, `answered`, `stopped`, `model`,
-//! `new_chat`, `busy`, and every `pointerdown` and `click` with its label, whether it was trusted,
+//! `ready`, `sent`, `emptied`, `swallowed`, `refused`, `pasted`, `asked`, `answered`, `stopped`,
+//! `model`, `new_chat`, `busy`, and every `pointerdown` and `click` with its label, whether it was trusted,
 //! and whether it was within a dialog.
 //!
 //! Invariant: nothing here reaches beyond this machine but `npm ci` for the editors, and

@@ -48,6 +48,8 @@ const LOOK_EVERY_MS: u64 = 120_000;
 const NOTE_MS: u64 = 500;
 /// How long a panel that appeared may take to have its model.
 const WARM_MS: u64 = 8_000;
+/// The same where a panel takes nothing without.
+const MODEL_NEEDED_MS: u64 = 60_000;
 
 /// How a session came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

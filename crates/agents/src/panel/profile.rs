@@ -168,6 +168,23 @@ pub struct Send {
     /// How it is pressed, tried in this order until the composer is seen to be emptied; a step
     /// after the first is taken only when the text is still there whole and nothing runs.
     pub ladder: Vec<Press>,
+    /// The composer gives the text away within this time after the press, in seconds. What is
+    /// still there then may have been taken all the same.
+    #[serde(default = "ten")]
+    pub taken_within_s: u64,
+    /// How the panel says that it does not take a message, and keeps its text.
+    #[serde(default)]
+    pub refusal: Option<Refusal>,
+}
+
+/// What shows that a message was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refusal {
+    /// It appears anywhere in the document after the press.
+    pub matches: String,
+    /// And its text matches this pattern. It must mean nothing else: the message is sent again.
+    pub text: String,
 }
 
 /// How something is pressed.
@@ -322,6 +339,10 @@ pub struct ModelRules {
     /// Where the entry's name is, within it; its whole text where none is named.
     #[serde(default)]
     pub option_text: Option<String>,
+    /// The panel takes no message before it has one, though its send button can be pressed: after
+    /// it was loaded, messages wait for the model longer than elsewhere.
+    #[serde(default)]
+    pub is_needed: bool,
 }
 
 /// What the agent is doing.
@@ -375,6 +396,10 @@ fn mouse() -> Vec<Press> {
 
 fn mouse_or_script() -> Vec<Press> {
     vec![Press::Mouse, Press::Pointer]
+}
+
+fn ten() -> u64 {
+    10
 }
 
 fn yes() -> bool {

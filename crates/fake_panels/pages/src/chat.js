@@ -22,6 +22,7 @@ export class Chat {
   #endTalk = () => {};
   #asked = 0;
   #numbered = 0;
+  #refusals = mutates("refuse") ? Infinity : mutates("refuse-twice") ? 2 : 0;
   #dialogElements = [];
 
   constructor(skin) {
@@ -95,6 +96,7 @@ export class Chat {
     const text = this.editor.text();
     if (text.trim() === "" && this.images.length === 0) return;
     if (mutates("swallow-send")) return void tell("swallowed");
+    if (this.#refusals > 0) return void this.#refuse();
     const told = tell("sent", { text, images: this.images, is_trusted: event?.isTrusted ?? null });
     if (mutates("reload-on-send")) return void told.then(() => location.reload());
     this.add("user", text);
@@ -109,6 +111,15 @@ export class Chat {
     if (mutates("slow-send")) setTimeout(emptied, SLOW_MS);
     else emptied();
     this.#run(text);
+  }
+
+  #refuse() {
+    this.#refusals -= 1;
+    const toast = document.createElement("div");
+    toast.className = "toast";
+    toast.textContent = "Not yet: it is still loading";
+    document.body.append(toast);
+    tell("refused");
   }
 
   add(role, text) {

@@ -3,26 +3,12 @@
 
 use std::process::Output;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, id};
-use crate::support::{Lines, PATIENCE, ended, said};
-
-/// What a panel noted of this kind.
-fn noted(stage: &Stage, instance: &str, kind: &str) -> usize {
-    stage.panels.journal(instance).iter().filter(|it| it["kind"] == kind).count()
-}
-
-fn until_noted(stage: &Stage, instance: &str, kind: &str, count: usize) {
-    let begun = Instant::now();
-    while noted(stage, instance, kind) < count {
-        let journal = stage.panels.journal(instance);
-        assert!(begun.elapsed() < PATIENCE, "{kind} never came: {journal:#?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
+use crate::support::{Lines, ended, said};
 
 /// A command that goes on beside the test.
 fn beside(stage: &Stage, words: &[&str]) -> JoinHandle<Output> {
@@ -72,7 +58,7 @@ fn a_reload_and_a_kill_while_an_answer_streams_double_nothing() {
         let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
         tail.until(|event| event.to_string().contains("word3"));
         stage.script(&tab, "location.reload()");
-        until_noted(&stage, panel, "ready", 2);
+        stage.until_noted(panel, "ready", 2);
         assert_eq!(stage.session(panel), session, "{panel}");
         // The run is over: its panel forgot it.
         tail.until(|event| event["type"] == "run_ended");
@@ -87,7 +73,7 @@ fn a_reload_and_a_kill_while_an_answer_streams_double_nothing() {
         }
         // Two answers begin with it: the one that was cut off, and the whole one.
         assert_eq!(times(&words, "word0 "), 2, "{panel}: {words:#?}");
-        assert_eq!(noted(&stage, panel, "sent"), 3, "{panel}");
+        stage.noted_exactly(panel, "sent", 3);
         let ids: Vec<_> = stage.sessions().iter().map(id).collect();
         assert_eq!(ids.iter().filter(|it| **it == session).count(), 1, "{ids:?}");
         stage.call("Target.closeTarget", json!({"targetId": tab}));
@@ -102,17 +88,17 @@ fn what_is_lost_while_it_is_typed_was_not_sent() {
     let session = stage.session("claude-vscode");
 
     let send = beside(&stage, &["send", &session, "never one", "--json"]);
-    until_noted(&stage, "a", "typing", 1);
+    stage.until_noted("a", "typing", 1);
     stage.script(&tab, "location.reload()");
     let told = failure(&send.join().unwrap());
     assert!(told.contains("send_injection_failed"), "{told}");
-    until_noted(&stage, "a", "ready", 2);
+    stage.until_noted("a", "ready", 2);
     assert_eq!(stage.session("claude-vscode"), session);
 
     // Nobody who was killed knows how far it came.
-    let typed = noted(&stage, "a", "typing");
+    let typed = stage.noted("a", "typing");
     let client = alone(&stage, &["send", &session, "never two", "--json"]);
-    until_noted(&stage, "a", "typing", typed + 1);
+    stage.until_noted("a", "typing", typed + 1);
     stage.kill();
     drop(client);
     stage.up();
@@ -120,13 +106,13 @@ fn what_is_lost_while_it_is_typed_was_not_sent() {
     let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
     tail.until(|event| event.to_string().contains("delivery_unknown"));
 
-    let typed = noted(&stage, "a", "typing");
+    let typed = stage.noted("a", "typing");
     let send = beside(&stage, &["send", &session, "never three", "--json"]);
-    until_noted(&stage, "a", "typing", typed + 1);
+    stage.until_noted("a", "typing", typed + 1);
     stage.restart_chromium();
     let told = failure(&send.join().unwrap());
     assert!(told.contains("send_injection_failed"), "{told}");
-    assert_eq!(noted(&stage, "a", "sent"), 0);
+    assert_eq!(stage.noted("a", "sent"), 0);
 }
 
 #[test]
@@ -137,27 +123,27 @@ fn what_is_lost_after_the_press_is_unknown_and_never_repeated() {
     let session = stage.session("antigravity");
     let told = failure(&stage.place.run(&["send", &session, "one", "--json"]));
     assert!(told.contains("delivery_unknown"), "{told}");
-    until_noted(&stage, "a", "ready", 2);
+    stage.until_noted("a", "ready", 2);
     assert_eq!(stage.session("antigravity"), session);
-    assert_eq!(noted(&stage, "a", "sent"), 1);
+    stage.noted_exactly("a", "sent", 1);
 
     stage.restart_chromium();
     stage.open("antigravity", "b", "mutate=slow-send&conversation=conversation-a");
     assert_eq!(stage.session("antigravity"), session);
     let client = alone(&stage, &["send", &session, "two", "--json"]);
-    until_noted(&stage, "b", "sent", 1);
+    stage.until_noted("b", "sent", 1);
     stage.kill();
     drop(client);
     stage.up();
     assert_eq!(stage.session("antigravity"), session);
     let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
     tail.until(|event| said(event) == Some("echo: two"));
-    assert_eq!(noted(&stage, "b", "sent"), 1);
+    stage.noted_exactly("b", "sent", 1);
 
     // What the panel takes away while it is typed would be somebody's doing.
-    until_noted(&stage, "b", "emptied", 1);
+    stage.until_noted("b", "emptied", 1);
     let send = beside(&stage, &["send", &session, "three", "--json"]);
-    until_noted(&stage, "b", "sent", 2);
+    stage.until_noted("b", "sent", 2);
     stage.restart_chromium();
     let told = failure(&send.join().unwrap());
     assert!(told.contains("delivery_unknown"), "{told}");
@@ -166,8 +152,9 @@ fn what_is_lost_after_the_press_is_unknown_and_never_repeated() {
     let events = history(&stage, &session);
     let unknown = events.iter().filter(|it| it.to_string().contains("delivery_unknown"));
     assert!(unknown.count() >= 3, "{events:#?}");
-    let counts = ["a", "b", "c"].map(|it| noted(&stage, it, "sent"));
-    assert_eq!(counts, [1, 2, 1]);
+    for (instance, count) in [("a", 1), ("b", 2), ("c", 1)] {
+        stage.noted_exactly(instance, "sent", count);
+    }
 }
 
 fn is_asked(event: &Value) -> bool {
@@ -206,7 +193,7 @@ fn a_question_lives_as_long_as_its_dialog_and_a_new_dialog_is_a_new_question() {
     };
     let late = stage.place.run(&["answer", &session, &first, "deny"]);
     assert_eq!(late.status.code(), Some(1), "it is over");
-    assert_eq!(noted(&stage, "a", "answered"), 0);
+    assert_eq!(stage.noted("a", "answered"), 0);
 
     // Killed and back: it is still asked, and answered once.
     stage.kill();
@@ -216,7 +203,7 @@ fn a_question_lives_as_long_as_its_dialog_and_a_new_dialog_is_a_new_question() {
     let open = open_prompt(&stage, &session);
     assert!(open != first, "{open} {second}");
     stage.place.told(&["answer", &session, &open, "deny"]);
-    until_noted(&stage, "a", "answered", 1);
+    stage.until_noted("a", "answered", 1);
     tail.until(|event| said(event).is_some_and(|it| it == "chose: Reject"));
 
     // The same question again is another one: an answer to the first does nothing to it.
@@ -249,7 +236,7 @@ fn a_question_lives_as_long_as_its_dialog_and_a_new_dialog_is_a_new_question() {
     tail.until(|event| is_over(event, &fifth));
     let late = stage.place.run(&["answer", &session, &fifth, "allow"]);
     assert_eq!(late.status.code(), Some(1), "its browser is gone");
-    assert_eq!(noted(&stage, "a", "answered"), 1);
+    stage.noted_exactly("a", "answered", 1);
 }
 
 /// The questions that are open, as somebody who comes now is told.
@@ -285,9 +272,9 @@ fn an_answer_that_is_lost_in_the_middle_is_given_once() {
     stage.send(&session, "ask: rm -rf build");
     let prompt = prompt_of(&tail.until(is_asked));
     let _ = stage.place.run(&["answer", &session, &prompt, "deny"]);
-    until_noted(&stage, "a", "ready", 2);
+    stage.until_noted("a", "ready", 2);
     stage.until("no question", |_| questions(&stage, &session).is_empty().then_some(()));
-    assert_eq!(noted(&stage, "a", "answered"), 1);
+    stage.noted_exactly("a", "answered", 1);
 
     // Killed right after the press: the question is open again only if its dialog is.
     stage.restart_chromium();
@@ -296,7 +283,7 @@ fn an_answer_that_is_lost_in_the_middle_is_given_once() {
     stage.send(&session, "ask: rm -rf build");
     let prompt = open_prompt(&stage, &session);
     let client = alone(&stage, &["answer", &session, &prompt, "deny"]);
-    until_noted(&stage, "b", "answered", 1);
+    stage.until_noted("b", "answered", 1);
     stage.kill();
     drop(client);
     stage.up();
@@ -311,13 +298,13 @@ fn an_answer_that_is_lost_in_the_middle_is_given_once() {
     stage.send(&session, "ask: rm -rf build");
     let prompt = open_prompt(&stage, &session);
     let client = alone(&stage, &["answer", &session, &prompt, "deny"]);
-    until_noted(&stage, "c", "answered", 1);
+    stage.until_noted("c", "answered", 1);
     stage.kill();
     drop(client);
     stage.up();
     assert_eq!(stage.session("antigravity"), session);
     stage.until("no question", |_| questions(&stage, &session).is_empty().then_some(()));
-    assert_eq!(noted(&stage, "c", "answered"), 1);
+    stage.noted_exactly("c", "answered", 1);
 }
 
 #[test]
@@ -328,7 +315,7 @@ fn a_launch_that_is_lost_in_the_middle_is_not_repeated() {
     let session = stage.session("antigravity");
     stage.send(&session, "in the first chat");
     let client = alone(&stage, &["launch", "antigravity", "--json"]);
-    until_noted(&stage, "a", "new_chat", 1);
+    stage.until_noted("a", "new_chat", 1);
     stage.kill();
     drop(client);
     stage.up();
@@ -336,10 +323,10 @@ fn a_launch_that_is_lost_in_the_middle_is_not_repeated() {
     stage.until("a session of the new chat", |sessions| {
         sessions.iter().any(|it| it["status"] == "healthy" && id(it) != session).then_some(())
     });
-    assert_eq!(noted(&stage, "a", "new_chat"), 1);
+    stage.noted_exactly("a", "new_chat", 1);
 
     let launch = beside(&stage, &["launch", "antigravity", "--json"]);
-    until_noted(&stage, "a", "new_chat", 2);
+    stage.until_noted("a", "new_chat", 2);
     stage.restart_chromium();
     let told = failure(&launch.join().unwrap());
     assert!(told.contains("launch_") || told.contains("control_failed"), "{told}");

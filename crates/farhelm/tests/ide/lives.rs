@@ -16,10 +16,7 @@ fn a_session_is_the_same_over_reloads_and_restarts_of_the_machine_and_of_the_ide
 
     // The window is loaded anew.
     stage.script(&tab, "location.reload()");
-    stage.until("the reload", |_| {
-        let ready = stage.panels.journal("one");
-        (ready.iter().filter(|entry| entry["kind"] == "ready").count() >= 2).then_some(())
-    });
+    stage.until_noted("one", "ready", 2);
     assert_eq!(stage.session("claude-vscode"), session);
 
     // The machine is killed, and comes back.
@@ -33,10 +30,7 @@ fn a_session_is_the_same_over_reloads_and_restarts_of_the_machine_and_of_the_ide
     stage.open("claude-vscode", "two", "title=main.rs%20-%20kite%20-%20Visual%20Studio%20Code");
     assert_eq!(stage.session("claude-vscode"), session);
     stage.send(&session, "third words");
-    stage.until("the third words", |_| {
-        let sent = stage.panels.journal("two");
-        sent.iter().any(|entry| entry["kind"] == "sent").then_some(())
-    });
+    stage.until_noted("two", "sent", 1);
     let told = stage.place.told(&["sessions", "--json"]);
     assert!(!told.contains("target_id"), "{told}");
 }
@@ -53,11 +47,8 @@ fn two_windows_are_two_sessions_and_another_chat_in_a_window_is_another_one() {
     });
     stage.send(&first, "for a");
     stage.send(&second, "for b");
-    let words = |instance: &str| {
-        let sent = stage.panels.journal(instance);
-        sent.iter().filter(|it| it["kind"] == "sent").count()
-    };
-    stage.until("both words", |_| ((words("a"), words("b")) == (1, 1)).then_some(()));
+    stage.noted_exactly("a", "sent", 1);
+    stage.noted_exactly("b", "sent", 1);
 
     // The first window shows another chat, and then its own again.
     let url = stage.panels.url("opencode-web", "c", "");
@@ -119,10 +110,7 @@ fn a_chat_that_was_closed_while_its_panel_was_away_does_not_come_back_by_itself(
     stage.place.told(&["close", &session]);
 
     let tab = stage.open("antigravity", "ide", "rows=4");
-    stage.until("the panel", |_| {
-        let ready = stage.panels.journal("ide");
-        (ready.iter().filter(|entry| entry["kind"] == "ready").count() == 2).then_some(())
-    });
+    stage.until_noted("ide", "ready", 2);
     stage.open("opencode-web", "page", "");
     stage.session("opencode-web");
     let is_back = |it: &serde_json::Value| {
@@ -147,10 +135,7 @@ fn a_new_chat_is_launched_in_an_open_panel_and_elsewhere_it_is_said_why_not() {
     let launched = stage.place.json(&["launch", "antigravity", "--json"]);
     let second = id(&launched);
     assert_ne!(second, first);
-    stage.until("the new chat", |_| {
-        let journal = stage.panels.journal("ide");
-        journal.iter().any(|entry| entry["kind"] == "new_chat").then_some(())
-    });
+    stage.until_noted("ide", "new_chat", 1);
     let tail = Lines::of(stage.place.farhelm(&["tail", &second, "--after", "0", "--json"]));
     stage.send(&second, "in the second chat");
     let seen = tail.until(|event| said(event).is_some_and(|it| it.contains("echo: in the second")));

@@ -243,6 +243,28 @@ impl Stage {
         })
     }
 
+    /// How often a panel noted something of this kind. It does so a moment after what a client
+    /// sees of it.
+    pub(crate) fn noted(&self, instance: &str, kind: &str) -> usize {
+        self.panels.journal(instance).iter().filter(|it| it["kind"] == kind).count()
+    }
+
+    pub(crate) fn until_noted(&self, instance: &str, kind: &str, count: usize) {
+        let begun = Instant::now();
+        while self.noted(instance, kind) < count {
+            let journal = self.panels.journal(instance);
+            assert!(begun.elapsed() < PATIENCE, "{kind} never came: {journal:#?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// So often, and not once more by now.
+    pub(crate) fn noted_exactly(&self, instance: &str, kind: &str, count: usize) {
+        self.until_noted(instance, kind, count);
+        let journal = self.panels.journal(instance);
+        assert_eq!(self.noted(instance, kind), count, "{instance}: {kind}: {journal:#?}");
+    }
+
     /// Sends, and waits until it is delivered.
     pub(crate) fn send(&self, session: &str, words: &str) {
         let told = self.place.json(&["send", session, words, "--json"]);

@@ -86,8 +86,7 @@ fn an_ide_is_started_for_a_chat_and_outlives_the_machine() {
     let session = id(&launched);
     assert_eq!(stage.session("antigravity"), session);
     stage.send(&session, "into the new one");
-    let sent = stage.panels.journal("started");
-    assert_eq!(sent.iter().filter(|it| it["kind"] == "sent").count(), 1, "{sent:#?}");
+    stage.noted_exactly("started", "sent", 1);
 
     stage.kill();
     stage.up_with(&["--ide-start", &program.configured("antigravity", port)]);

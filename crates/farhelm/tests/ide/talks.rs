@@ -59,9 +59,7 @@ fn a_panel_is_a_session_that_is_sent_to_asked_and_stopped() {
 
         stage.send(&session, "hello from afar");
         tail.until(|event| said(event).is_some_and(|it| it.contains("echo: hello from afar")));
-        let sent = stage.panels.journal(panel);
-        let sent: Vec<_> = sent.iter().filter(|entry| entry["kind"] == "sent").collect();
-        assert_eq!(sent.len(), 1, "{panel}: {sent:?}");
+        stage.noted_exactly(panel, "sent", 1);
 
         stage.send(&session, "ask: delete everything?");
         let asked = tail.until(|event| event["type"] == "permission_prompt");
@@ -78,10 +76,7 @@ fn a_panel_is_a_session_that_is_sent_to_asked_and_stopped() {
         tail.until(|event| event["type"] == "run_started");
         stage.place.told(&["interrupt", &session]);
         tail.until(|event| event["type"] == "run_ended");
-        stage.until("the stop", |_| {
-            let journal = stage.panels.journal(panel);
-            journal.iter().any(|entry| entry["kind"] == "stopped").then_some(())
-        });
+        stage.until_noted(panel, "stopped", 1);
         stage.call("Target.closeTarget", json!({"targetId": tab}));
     }
 }

@@ -161,6 +161,28 @@ async fn a_send_button_that_seems_to_do_nothing_is_pressed_once_and_the_draft_is
 }
 
 #[tokio::test]
+async fn what_a_panel_refuses_for_now_is_given_to_it_again() {
+    let Some(stage) = open("refused twice", "textarea", "mutate=refuse-twice").await else {
+        return;
+    };
+    assert_eq!(stage.send("once").await, Ok(Done::Plainly));
+    assert_eq!(stage.wait_for("sent", 1).await[0]["text"], "once");
+    assert_eq!(stage.wait_for("refused", 2).await.len(), 2);
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_a_panel_refuses_for_good_is_not_sent_and_its_words_are_told() {
+    let Some(stage) = open("refused", "textarea", "mutate=refuse&draft=mine").await else { return };
+    let failure = stage.send("never").await.unwrap_err();
+    let words = "The panel says: Not yet: it is still loading";
+    assert_eq!((failure.code.as_str(), failure.message.as_str()), ("send_injection_failed", words));
+    assert_eq!(stage.composed().await, "mine");
+    assert!(stage.journal("sent").is_empty());
+    stage.close().await;
+}
+
+#[tokio::test]
 async fn a_slow_panel_is_waited_for() {
     let Some(stage) = open("slow", "textarea", "mutate=slow-send").await else { return };
     assert_eq!(stage.send("slowly").await, Ok(Done::Plainly));

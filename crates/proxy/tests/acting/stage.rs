@@ -32,6 +32,7 @@ takes_images = true
 [send]
 any = ["button.send"]
 ladder = ["mouse", "dom"]
+refusal = {{ matches = ".toast", text = "^Not yet" }}
 [stop]
 any = ["button.stop"]
 [transcript]

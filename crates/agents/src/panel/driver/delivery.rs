@@ -5,7 +5,7 @@ use domain::session::delivery::Send;
 use domain::session::status::Health;
 use domain::{MessageId, RunId, Sequence, Timestamp};
 
-use super::{AWAY_MS, PanelDriver, Phase, Purpose};
+use super::{AWAY_MS, MODEL_NEEDED_MS, PanelDriver, Phase, Purpose, WARM_MS};
 use crate::files::{images, with_files};
 use crate::panel::identity::print_of;
 use crate::panel::tellings::letters;
@@ -129,7 +129,14 @@ impl PanelDriver {
         if is_unseen {
             return Some(first.since.plus_ms(AWAY_MS));
         }
-        Some(self.warm_at).filter(|at| *at > self.woken_at)
+        Some(self.model_due_at()).filter(|at| *at > self.woken_at)
+    }
+
+    /// Until when a model is waited for. After it, there may be none to read.
+    fn model_due_at(&self) -> Timestamp {
+        let is_needed = self.profile.model.as_ref().is_some_and(|model| model.is_needed);
+        let longer = if is_needed { MODEL_NEEDED_MS - WARM_MS } else { 0 };
+        self.warm_at.plus_ms(longer)
     }
 
     fn chance(&self, since: Timestamp, now: Timestamp) -> Chance {
@@ -155,7 +162,8 @@ impl PanelDriver {
             return Chance::No(Failure::new("agent_not_active", waiting.clone()));
         }
         // A panel that was just loaded may not have its model yet, and then takes nothing.
-        let is_fresh = self.profile.model.is_some() && last.model.is_none() && now < self.warm_at;
+        let has_model = self.profile.model.is_none() || last.model.is_some();
+        let is_fresh = !has_model && now < self.model_due_at();
         let is_occupied = is_fresh
             || self.running.is_busy
             || self.scribe.run().is_some()

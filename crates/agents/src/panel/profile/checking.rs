@@ -56,6 +56,8 @@ const KEYS: &[&str] = &[
     "F11",
     "F12",
 ];
+/// A message is not waited for longer.
+const TAKEN_WITHIN_S_MAX: u64 = 120;
 /// What may be held down with a key.
 const MODIFIERS: &[&str] = &["Primary", "Control", "Shift", "Alt", "Meta"];
 
@@ -242,6 +244,16 @@ impl Checker {
         self.maybe_pattern("label", send.label.as_ref(), 0);
         if send.ladder.is_empty() {
             self.key("ladder", |this| this.refuse("needs at least one way"));
+        }
+        if !(1..=TAKEN_WITHIN_S_MAX).contains(&send.taken_within_s) {
+            let words = format!("is not between 1 and {TAKEN_WITHIN_S_MAX} seconds");
+            self.key("taken_within_s", |this| this.refuse(&words));
+        }
+        if let Some(refusal) = &send.refusal {
+            self.key("refusal", |this| {
+                this.key("matches", |this| this.selector(&refusal.matches));
+                this.maybe_pattern("text", Some(&refusal.text), 0);
+            });
         }
         if send.any.is_empty() && send.ladder.iter().any(|press| *press != Press::Enter) {
             self.key("ladder", |this| this.refuse("without a button only enter can send"));

@@ -257,10 +257,24 @@
   // ---- what is to be sent ----
 
   let held = null; // the composer's text as it was found to be right
+  let refusedBefore = []; // what said so already when it was
   // Whether the very text is still there, and nothing is asked.
   const mayGive = () => {
     const here = composer();
     return here != null && withoutSticky(text(here)) === held && !isAsking();
+  };
+
+  const refusals = () => {
+    const rule = profile.send.refusal;
+    if (!rule) return [];
+    const wanted = patternOf(rule.text);
+    const says = (element) => isInSight(element) && wanted.test(squeezed(element.textContent ?? ""));
+    return [...document.querySelectorAll(rule.matches)].filter(says);
+  };
+  // Why the panel did not take what it still holds.
+  const refusal = () => {
+    const fresh = refusals().find((element) => !refusedBefore.includes(element));
+    return fresh && mayGive() ? squeezed(fresh.textContent).slice(0, LABEL_MAX) : null;
   };
 
   // ---- aiming ----
@@ -436,6 +450,7 @@
     hold() {
       const seen = hand.state();
       held = seen.text;
+      refusedBefore = refusals();
       return seen;
     },
 
@@ -622,6 +637,11 @@
         const timer = setTimeout(() => end(holds()), ms);
       });
     },
+    // What came of a press that sends.
+    async given(rest, ms) {
+      await hand.until("sentOrRefused", rest, ms);
+      return { is_sent: hand.checks.sent(rest), refusal: refusal() };
+    },
     checks: {
       // The text left the composer; or the composer itself went and the words stand among the rows.
       sent({ rows, words }) {
@@ -631,6 +651,8 @@
         const wanted = squeezed(words).slice(0, 200);
         return last.length > rows && wanted !== "" && squeezed(last.at(-1).textContent ?? "").includes(wanted);
       },
+      // Or the panel says that it does not take it.
+      sentOrRefused: (rest) => hand.checks.sent(rest) || refusal() != null,
       enabled({ wanted }) {
         const element = locate(wanted);
         return element != null && !isDisabled(element);

@@ -46,6 +46,14 @@ pub(super) struct State {
     pub(super) is_mac: bool,
 }
 
+/// What came of a press that sends.
+#[derive(Debug, Deserialize)]
+pub(super) struct Given {
+    pub(super) is_sent: bool,
+    /// The panel's words, where it holds the text still and says that it does not take it.
+    pub(super) refusal: Option<String>,
+}
+
 /// Our script in the panel.
 pub(super) struct Hand<'a> {
     pub(super) actor: &'a Actor,
@@ -96,8 +104,17 @@ impl<'a> Hand<'a> {
         rest: Value,
         within: Duration,
     ) -> Result<bool, Fault> {
-        let within_ms = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
-        let args = [json!(check), rest, json!(within_ms)];
+        let args = [json!(check), rest, json!(ms(within))];
         self.call_within(within + CALL_TIMEOUT, "until", &args).await
     }
+
+    /// Waits inside of the panel for what comes of a press that sends.
+    pub(super) async fn given(&self, check: Value, within: Duration) -> Result<Given, Fault> {
+        let args = [check, json!(ms(within))];
+        self.call_within(within + CALL_TIMEOUT, "given", &args).await
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -202,16 +202,15 @@ impl Hand<'_> {
             .await;
         let after = quads().await;
         browser.release(place, &object).await?;
-        let quads = match (before, after) {
+        let (quads, after) = match (before, after) {
             // An element that is not in the document any more has none.
             (Err(Fault::Refused { .. }), _) | (_, Err(Fault::Refused { .. })) => return Ok(None),
             (before, after) => (before?, after?),
         };
         // One that moves just now would be pressed beside it.
-        if quads.0 != quads.1 {
+        if quads != after {
             return Ok(None);
         }
-        let quads = quads.0;
         let within = within?;
         let corner = |value: &Value| Some((value.get(0)?.as_f64()?, value.get(1)?.as_f64()?));
         let (outer, inner) = (quads["quads"].get(0).and_then(corner), corner(&within));
@@ -278,9 +277,12 @@ pub(super) async fn stop(hand: &Hand<'_>) -> Result<Done, Failure> {
     let wanted = json!({"kind": "control", "name": "stop"});
     let idle = || Failure::new("agent_not_active", "The panel shows no stop button: nothing runs");
     let mut failure = missing("stop button");
+    let mut has_landed = false;
     for how in ladder {
         match hand.press(&wanted, *how).await.map_err(|fault| lost(&fault))? {
-            Pressed::Landed => {}
+            Pressed::Landed => has_landed = true,
+            // It only took its time.
+            Pressed::Absent if has_landed => return Ok(Done::Plainly),
             Pressed::Absent => return Err(idle()),
             Pressed::Disabled => return Err(failed("The stop button cannot be pressed now")),
             // Nothing was pressed: the next way.

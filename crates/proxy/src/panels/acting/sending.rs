@@ -13,21 +13,23 @@ use agents::panel::Done;
 use agents::panel::profile::{Editor, Press};
 use cdp::Fault;
 use domain::content::Failure;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::attention::Attention;
 use super::fault::{
     asked, hindered, lost_unsent as lost, missing, not_injected, rejected, unheard, unknown,
 };
-use super::hand::{Hand, State};
+use super::hand::{Given, Hand, State};
 use super::input::Chord;
 use super::pressing::Pressed;
 use super::waiting::begun;
 
 /// A send button comes to life within this time after the text.
 const ENABLED_TIMEOUT: Duration = Duration::from_secs(3);
-/// The composer gives the text away within this time.
-const SENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a message is given to a panel that refuses it.
+const REFUSALS_MAX: u32 = 6;
+/// Longer each time.
+const REFUSED_STEP: Duration = Duration::from_secs(1);
 /// A pasted picture shows within this time.
 const IMAGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A text with more lines or bytes is long.
@@ -331,8 +333,22 @@ impl<'a, 'b> Attempt<'a, 'b> {
         Ok(found)
     }
 
-    /// Presses, and sees what comes of it.
+    /// Presses, and sees what comes of it. What the panel refuses for now is tried again.
     async fn give(&self, text: &str) -> Result<(), Failure> {
+        let mut refusals = 0;
+        while let Some(words) = self.refused(text).await? {
+            refusals += 1;
+            if refusals == REFUSALS_MAX {
+                return Err(not_injected(format!("The panel says: {words}")));
+            }
+            tracing::debug!(%words, "refused for now");
+            tokio::time::sleep(REFUSED_STEP * refusals).await;
+        }
+        Ok(())
+    }
+
+    /// Presses once; the panel's words where it does not take it.
+    async fn refused(&self, text: &str) -> Result<Option<String>, Failure> {
         let rules = &self.hand.actor.profile.send;
         // From here on the button is pressed only while this very text is there.
         let before: State = self.hand.call("hold", &[]).await.map_err(|fault| lost(&fault))?;
@@ -371,14 +387,7 @@ impl<'a, 'b> Attempt<'a, 'b> {
                 }
             }
             // No other way is tried after a press that landed: a panel may only be slow.
-            return match self.hand.until("sent", check, SENT_TIMEOUT).await {
-                Ok(true) => Ok(()),
-                Ok(false) => Err(unknown(
-                    "The send button was pressed, but the panel did not take the text away: look \
-                     into the panel",
-                )),
-                Err(fault) => Err(unknown(format!("The panel was lost after sending: {fault}"))),
-            };
+            return self.outcome(check).await;
         }
         let after = self.hand.state().await.map_err(|fault| lost(&fault))?;
         if after.is_asking {
@@ -386,6 +395,21 @@ impl<'a, 'b> Attempt<'a, 'b> {
         }
         let is_other = after.text.is_some() && after.text.as_deref() != Some(whole.as_str());
         Err(if is_other || after.typed_meanwhile { meddled() } else { failure })
+    }
+
+    /// What came of a press that landed: the panel's words where it does not take it.
+    async fn outcome(&self, check: Value) -> Result<Option<String>, Failure> {
+        let within = Duration::from_secs(self.hand.actor.profile.send.taken_within_s);
+        let given = self.hand.given(check, within).await;
+        let lost = |fault| unknown(format!("The panel was lost after sending: {fault}"));
+        let Given { is_sent, refusal } = given.map_err(lost)?;
+        if is_sent || refusal.is_some() {
+            return Ok(refusal.filter(|_| !is_sent));
+        }
+        Err(unknown(
+            "The send button was pressed, but the panel did not take the text away: look into the \
+             panel",
+        ))
     }
 
     /// The composer as the person left it, and with what they typed meanwhile.

@@ -170,6 +170,18 @@ fn a_send_waits_a_little_for_the_model_of_a_panel_that_just_appeared() {
 }
 
 #[test]
+fn a_send_waits_longer_for_the_model_where_nothing_is_taken_without() {
+    let without = json!({"model": null, "landmarks": {"scope": 0, "composer": 0, "send": 0}});
+    let mut bench = Bench::attached_as("opencode-web");
+    bench.push(without);
+    bench.deliver("m1", "one");
+    bench.pass(50_000);
+    assert_eq!(bench.tasks(), Vec::<&Task>::new());
+    bench.pass(11_000);
+    assert_eq!(bench.tasks().len(), 1, "its name may stand elsewhere by now");
+}
+
+#[test]
 fn a_send_to_a_login_page_fails_with_what_to_do() {
     let mut bench = Bench::attached();
     bench.push(json!({"waiting": "Log in to Claude", "composer": null, "landmarks": {"scope": 0}}));
