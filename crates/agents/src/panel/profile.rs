@@ -289,9 +289,10 @@ pub struct PromptRules {
     /// The attribute with the id of the call that waits, where there is one.
     #[serde(default)]
     pub id_attribute: Option<String>,
-    /// How a button is pressed.
+    /// How a button is pressed: in one way only, because a second press could answer the question
+    /// that comes next.
     #[serde(default = "mouse")]
-    pub ladder: Vec<Press>,
+    pub press: Press,
 }
 
 /// What a button means.
@@ -390,8 +391,8 @@ pub enum Step {
     Wait(Vec<String>),
 }
 
-fn mouse() -> Vec<Press> {
-    vec![Press::Mouse]
+fn mouse() -> Press {
+    Press::Mouse
 }
 
 fn mouse_or_script() -> Vec<Press> {

@@ -14,15 +14,36 @@ use crate::stage::{Stage, healthy, id};
 use crate::starting::{Program, free_port};
 use crate::support::{Lines, said};
 
-const PACKAGE: &str = include_str!("extension/package.json");
-const EXTENSION: &str = include_str!("extension/extension.js");
+/// The scripted agent of the Chat.
+const CHAT: Extension = Extension {
+    name: "farhelm.scripted-chat-0.0.1",
+    files: &[
+        ("package.json", include_str!("extension/package.json")),
+        ("extension.js", include_str!("extension/extension.js")),
+    ],
+};
+/// A panel of an extension's own, in a webview.
+const WEBVIEW: Extension = Extension {
+    name: "me.my-panel-0.0.1",
+    files: &[
+        ("package.json", include_str!("webview/package.json")),
+        ("extension.js", include_str!("webview/extension.js")),
+        ("panel.html", include_str!("webview/panel.html")),
+    ],
+};
 
-/// A code-server with the scripted agent, and its workspace.
-fn code_server(place: &Path) -> (Served, PathBuf) {
-    let extension = place.join("extensions/farhelm.scripted-chat-0.0.1");
-    std::fs::create_dir_all(&extension).unwrap();
-    std::fs::write(extension.join("package.json"), PACKAGE).unwrap();
-    std::fs::write(extension.join("extension.js"), EXTENSION).unwrap();
+struct Extension {
+    name: &'static str,
+    files: &'static [(&'static str, &'static str)],
+}
+
+/// A code-server with an extension, and its workspace.
+fn code_server(place: &Path, extension: &Extension) -> (Served, PathBuf) {
+    let folder = place.join("extensions").join(extension.name);
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, text) in extension.files {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
     let (home, workspace) = (place.join("ide-home"), place.join("kite"));
     for folder in [&home, &workspace] {
         std::fs::create_dir_all(folder).unwrap();
@@ -45,7 +66,7 @@ fn is_said(event: &Value, words: &str) -> bool {
 #[ignore = "needs code-server: run `cargo xtask ide`"]
 fn a_chat_is_a_session_that_is_sent_to_asked_stopped_and_given_another_model() {
     let Some(mut stage) = Stage::new("VS Code's own Chat") else { return };
-    let (server, workspace) = code_server(&stage.place.path(""));
+    let (server, workspace) = code_server(&stage.place.path(""), &CHAT);
     stage.up();
     stage.open_url(&format!("{}?folder={}", server.url, workspace.display()));
     let session = stage.session("vscode-chat");
@@ -103,7 +124,7 @@ fn a_chat_is_a_session_that_is_sent_to_asked_stopped_and_given_another_model() {
 #[ignore = "needs code-server: run `cargo xtask ide`"]
 fn clients_of_every_dialect_talk_decide_and_stop_in_it() {
     let Some(mut stage) = Stage::new("VS Code's own Chat, all dialects") else { return };
-    let (server, workspace) = code_server(&stage.place.path(""));
+    let (server, workspace) = code_server(&stage.place.path(""), &CHAT);
     stage.up();
     stage.open_url(&format!("{}?folder={}", server.url, workspace.display()));
     let session = stage.session("vscode-chat");
@@ -137,7 +158,7 @@ fn clients_of_every_dialect_talk_decide_and_stop_in_it() {
 #[ignore = "needs code-server: run `cargo xtask ide`"]
 fn chats_are_opened_wherever_the_panel_is_and_outlive_reloads_and_kills() {
     let Some(mut stage) = Stage::new("chats of VS Code") else { return };
-    let (server, workspace) = code_server(&stage.place.path(""));
+    let (server, workspace) = code_server(&stage.place.path(""), &CHAT);
     stage.up();
     let page = format!("{}?folder=", server.url);
     let tab = stage.open_url(&format!("{page}{}", workspace.display()));
@@ -209,6 +230,58 @@ fn chats_are_opened_wherever_the_panel_is_and_outlive_reloads_and_kills() {
     let sessions = stage.sessions();
     let started = sessions.iter().find(|it| id(it) == sixth).unwrap();
     assert_eq!(started["workspace_path"], other, "{sessions:#?}");
+}
+
+#[test]
+#[ignore = "needs code-server: run `cargo xtask ide`"]
+fn a_panel_in_a_webview_of_an_extension_is_used_by_the_profile_of_the_documentation() {
+    let Some(mut stage) = Stage::new("a webview of VS Code") else { return };
+    let (server, workspace) = code_server(&stage.place.path(""), &WEBVIEW);
+    let folder = stage.place.path("profiles");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("my-panel.toml"), documented_profile()).unwrap();
+    stage.up_with(&["--ide-profiles", folder.to_str().unwrap()]);
+    let tab = stage.open_url(&format!("{}?folder={}", server.url, workspace.display()));
+    let session = stage.session("my-panel");
+    let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
+
+    let words = "several lines, an emoji 😀\n\nand \"quotes\"";
+    stage.send(&session, words);
+    tail.until(|event| is_said(event, &format!("you said {words}")));
+
+    stage.send(&session, "ask first line");
+    let asked = tail.until(|event| event["type"] == "permission_prompt");
+    let prompt = asked.last().unwrap();
+    assert!(prompt["prompt_text"].as_str().unwrap().contains("May I write first line?"));
+    answer(&stage, &session, prompt, "deny");
+    tail.until(|event| is_said(event, "no note: first line"));
+    assert!(!workspace.join("note.txt").exists());
+
+    stage.send(&session, "ask second line");
+    let asked = tail.until(|event| event["type"] == "permission_prompt");
+    answer(&stage, &session, asked.last().unwrap(), "allow");
+    tail.until(|event| is_said(event, "the note is written: second line"));
+    assert_eq!(std::fs::read_to_string(workspace.join("note.txt")).unwrap(), "second line");
+
+    stage.send(&session, "slow 400");
+    tail.until(|event| event["type"] == "run_started");
+    stage.place.told(&["interrupt", &session]);
+    tail.until(|event| is_said(event, "stopped"));
+
+    // Its extension makes a new panel, and forgets what was said.
+    stage.reload(&tab);
+    stage.until("the reload", |all| all.iter().all(|it| it["status"] != "healthy").then_some(()));
+    assert_eq!(stage.session("my-panel"), session);
+    stage.send(&session, "after the reload");
+    let seen = tail.until(|event| is_said(event, "you said after the reload"));
+    assert_eq!(times_said(&seen, "after the reload"), 2, "{seen:#?}");
+}
+
+/// The example that people start from.
+fn documented_profile() -> &'static str {
+    let page = include_str!("../../../../docs/ide.md");
+    let profile = page.split("```toml\n").find(|it| it.starts_with("id = \"my-panel\""));
+    profile.and_then(|it| it.split("```").next()).unwrap()
 }
 
 /// As narrow as somebody can make the side bar of the Chat.

@@ -114,12 +114,13 @@ async fn a_dialog_that_is_there_twice_is_answered_once() {
 }
 
 #[tokio::test]
-async fn a_dialog_that_stays_is_told() {
+async fn a_dialog_that_stays_is_told_and_not_pressed_again() {
     let Some(stage) = open("stuck", "textarea", "ask=May+I&mutate=stuck-dialog").await else {
         return;
     };
     let dialog = asked(&stage).await;
     assert_eq!(press(&stage, &dialog, "Deny").await, "control_failed");
+    assert_eq!(stage.wait_for("answered", 1).await.len(), 1);
     nothing_outside(&stage);
     stage.close().await;
 }

@@ -58,6 +58,7 @@ const KEYS: &[&str] = &[
 ];
 /// A message is not waited for longer.
 const TAKEN_WITHIN_S_MAX: u64 = 120;
+const ENTER_PRESSES_NOTHING: &str = "enter presses no button";
 /// What may be held down with a key.
 const MODIFIERS: &[&str] = &["Primary", "Control", "Shift", "Alt", "Meta"];
 
@@ -265,7 +266,7 @@ impl Checker {
             self.key("ladder", |this| this.refuse("needs at least one way"));
         }
         if ladder.contains(&Press::Enter) {
-            self.key("ladder", |this| this.refuse("enter presses no button"));
+            self.key("ladder", |this| this.refuse(ENTER_PRESSES_NOTHING));
         }
     }
 
@@ -293,7 +294,9 @@ impl Checker {
         self.selectors("text", &prompt.text);
         self.key("buttons", |this| this.selector(&prompt.buttons));
         self.maybe_selector("submit", prompt.submit.as_ref());
-        self.ladder(&prompt.ladder);
+        if prompt.press == Press::Enter {
+            self.key("press", |this| this.refuse(ENTER_PRESSES_NOTHING));
+        }
         self.each("choices", &prompt.choices, |this, rule| {
             this.key("label", |this| this.pattern(&rule.label, 0));
             if rule.id.is_empty() || rule.id.len() > ID_BYTES_MAX {

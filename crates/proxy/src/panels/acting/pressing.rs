@@ -223,21 +223,17 @@ impl Hand<'_> {
 pub(super) async fn answer(hand: &Hand<'_>, dialog: &str, label: &str) -> Result<Done, Failure> {
     let Some(rules) = &hand.actor.profile.prompt else { return Err(other_dialog()) };
     let button = json!({"kind": "button", "dialog": dialog, "label": label});
-    for how in &rules.ladder {
-        let pressed = hand.press(&button, *how).await.map_err(|fault| lost(&fault))?;
-        landed(pressed, "button")?;
-        if rules.submit.is_some() {
-            submit(hand, dialog, *how).await?;
-        }
-        let gone = hand.until("dialogGone", json!({"dialog": dialog}), DIALOG_GONE_TIMEOUT).await;
-        match gone {
-            Ok(true) => return Ok(Done::Plainly),
-            // Still there, as if nothing had been pressed: the next way.
-            Ok(false) => {}
-            Err(fault) => return Err(unknown(format!("The answer was given, but then: {fault}"))),
-        }
+    let pressed = hand.press(&button, rules.press).await.map_err(|fault| lost(&fault))?;
+    landed(pressed, "button")?;
+    if rules.submit.is_some() {
+        submit(hand, dialog, rules.press).await?;
     }
-    Err(failed("The question stayed open after its button was pressed"))
+    let gone = hand.until("dialogGone", json!({"dialog": dialog}), DIALOG_GONE_TIMEOUT).await;
+    match gone {
+        Ok(true) => Ok(Done::Plainly),
+        Ok(false) => Err(failed("The question stayed open after its button was pressed")),
+        Err(fault) => Err(unknown(format!("The answer was given, but then: {fault}"))),
+    }
 }
 
 /// The button that sends what was chosen, where the dialog has one.
