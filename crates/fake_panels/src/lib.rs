@@ -37,7 +37,7 @@
 //! What happens in a panel is told to the server and found in its journal ([`Panels::journal`]):
 //! `ready`, `sent`, `emptied`, `swallowed`, `refused`, `pasted`, `asked`, `answered`, `stopped`,
 //! `model`, `new_chat`, `busy`, and every `pointerdown` and `click` with its label, whether it was trusted,
-//! and whether it was within a dialog.
+//! whether it was within a dialog, and whether the page was hidden then.
 //!
 //! Invariant: nothing here reaches beyond this machine but `npm ci` for the editors, and
 //! everything ends with the value that started it.

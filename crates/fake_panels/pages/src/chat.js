@@ -282,7 +282,8 @@ export class Chat {
     const element = event.target.closest?.("button, a, [role=button], [role=option], [role=radio]");
     const within = this.#dialogElements.some((dialog) => dialog.contains(event.target));
     const label = element?.getAttribute("aria-label") ?? element?.textContent.trim() ?? null;
-    tell(event.type, { label, within_dialog: within, is_trusted: event.isTrusted });
+    const { hidden } = document;
+    tell(event.type, { label, within_dialog: within, is_trusted: event.isTrusted, is_hidden: hidden });
   }
 
   #do(order) {

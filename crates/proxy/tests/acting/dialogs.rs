@@ -135,3 +135,54 @@ async fn a_choice_with_a_submit_button_is_submitted() {
     nothing_outside(&stage);
     stage.close().await;
 }
+
+#[tokio::test]
+async fn answers_and_stops_leave_the_focus_where_it_was() {
+    let Some(stage) = open("focus", "claude-vscode", "ask=May+I").await else { return };
+    let browser = &stage.actor.browser;
+    let window = browser.attach(&stage.target).await.unwrap();
+    let in_window = async |expression: &str| {
+        let params = json!({"expression": expression, "returnByValue": true});
+        let answer = browser.call(Some(&window), "Runtime.evaluate", params).await.unwrap();
+        answer["result"]["value"].clone()
+    };
+    // Somebody is in the code beside the panel.
+    in_window("document.querySelector('.code').focus()").await;
+    assert_eq!(press(&stage, &asked(&stage).await, "No").await, "Plainly");
+    assert_eq!(in_window("document.activeElement.className").await, "code");
+    assert_eq!(stage.send("slow: 500").await, Ok(Done::Plainly));
+    assert_eq!(stage.perform(Task::Stop).await, Ok(Done::Plainly));
+    assert_eq!(in_window("document.activeElement.className").await, "code");
+
+    // Somebody is in the panel's own field.
+    stage.make(json!({"do": "ask", "text": "And now?"})).await;
+    let focused = "document.activeElement.getAttribute('aria-label')";
+    stage.evaluate("document.querySelector('[aria-label=\"Message input\"]').focus()").await;
+    assert_eq!(stage.evaluate(focused).await, "Message input");
+    assert_eq!(press(&stage, &asked(&stage).await, "No").await, "Plainly");
+    assert_eq!(stage.evaluate(focused).await, "Message input");
+    assert_eq!(in_window("document.activeElement.tagName").await, "IFRAME");
+    stage.close().await;
+}
+
+/// A page that is hidden takes five seconds for a move of the mouse.
+#[tokio::test]
+async fn a_panel_in_a_tab_behind_another_is_awake_while_it_is_answered_and_stopped() {
+    for panel in ["claude-vscode", "opencode-web"] {
+        let Some(stage) = open("behind", panel, "ask=May+I").await else { return };
+        let browser = &stage.actor.browser;
+        let blank = json!({"url": "about:blank", "newWindow": false});
+        let other = browser.call(None, "Target.createTarget", blank).await.unwrap();
+        browser.call(None, "Target.activateTarget", other.clone()).await.unwrap();
+        let deny = if panel == "opencode-web" { "Deny" } else { "No" };
+        assert_eq!(press(&stage, &asked(&stage).await, deny).await, "Plainly");
+        assert_eq!(stage.send("slow: 500").await, Ok(Done::Plainly));
+        assert_eq!(stage.perform(Task::Stop).await, Ok(Done::Plainly));
+        stage.wait_for("stopped", 1).await;
+        for entry in stage.wait_for("pointerdown", 3).await {
+            assert_eq!(entry["is_hidden"], false, "{panel}: {entry}");
+        }
+        browser.call(None, "Target.closeTarget", other).await.unwrap();
+        stage.close().await;
+    }
+}

@@ -457,15 +457,16 @@
     remember() {
       remembered = document.activeElement;
     },
-    // Only what we took: whoever went elsewhere meanwhile stays there.
+    // Only what we took: whoever went elsewhere meanwhile stays there. What had the focus and is gone
+    // (an answered dialog) leaves it to whatever the panel gave it to.
     restore() {
       const element = composer();
       const active = document.activeElement;
       const isOurPress = pressed != null && pressed.contains(active);
       const isTaken = active == null || active === document.body || isOurPress || (element && isFocusWithin(element));
-      if (isTaken && remembered && remembered !== document.body && remembered.isConnected) {
-        if (active !== remembered) remembered.focus({ preventScroll: true });
-      } else if (isTaken) active?.blur();
+      const wasNowhere = remembered == null || remembered === document.body;
+      if (isTaken && wasNowhere) active?.blur();
+      else if (isTaken && remembered.isConnected && active !== remembered) remembered.focus({ preventScroll: true });
       remembered = null;
     },
 

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::around::Around;
+use super::attention::Attention;
 use super::fault::{failed, hindered, lost, missing, other_dialog, unheard, unknown};
 use super::hand::Hand;
 use super::input::Chord;
@@ -72,6 +73,16 @@ struct Verdict {
 }
 
 impl Hand<'_> {
+    /// Presses beside somebody who may be using the window: the focus goes back to where it was,
+    /// and a page that nobody sees is awake for it (else it takes seconds for each move of the
+    /// mouse).
+    async fn press_aside(&self, wanted: &Value, how: Press) -> Result<Pressed, Fault> {
+        let attention = Attention::take(self).await?;
+        let pressed = self.press(wanted, how).await;
+        attention.give_back(self).await;
+        pressed
+    }
+
     /// Presses in one way. `wanted` is what the script inside looks for. An error means that
     /// nothing was pressed.
     pub(super) async fn press(&self, wanted: &Value, how: Press) -> Result<Pressed, Fault> {
@@ -223,7 +234,7 @@ impl Hand<'_> {
 pub(super) async fn answer(hand: &Hand<'_>, dialog: &str, label: &str) -> Result<Done, Failure> {
     let Some(rules) = &hand.actor.profile.prompt else { return Err(other_dialog()) };
     let button = json!({"kind": "button", "dialog": dialog, "label": label});
-    let pressed = hand.press(&button, rules.press).await.map_err(|fault| lost(&fault))?;
+    let pressed = hand.press_aside(&button, rules.press).await.map_err(|fault| lost(&fault))?;
     landed(pressed, "button")?;
     if rules.submit.is_some() {
         submit(hand, dialog, rules.press).await?;
@@ -245,7 +256,7 @@ async fn submit(hand: &Hand<'_>, dialog: &str, how: Press) -> Result<(), Failure
     if !is_ready.map_err(|fault| unknown(format!("The choice was made, but then: {fault}")))? {
         return Ok(());
     }
-    match hand.press(&wanted, how).await {
+    match hand.press_aside(&wanted, how).await {
         Ok(Pressed::Absent | Pressed::Landed) => Ok(()),
         Ok(pressed) => landed(pressed, "submit button"),
         Err(fault) => Err(unknown(format!("The choice was made, but then: {fault}"))),
@@ -275,7 +286,7 @@ pub(super) async fn stop(hand: &Hand<'_>) -> Result<Done, Failure> {
     let mut failure = missing("stop button");
     let mut has_landed = false;
     for how in ladder {
-        match hand.press(&wanted, *how).await.map_err(|fault| lost(&fault))? {
+        match hand.press_aside(&wanted, *how).await.map_err(|fault| lost(&fault))? {
             Pressed::Landed => has_landed = true,
             // It only took its time.
             Pressed::Absent if has_landed => return Ok(Done::Plainly),
