@@ -50,6 +50,8 @@ const NOTE_MS: u64 = 500;
 const WARM_MS: u64 = 8_000;
 /// The same where a panel takes nothing without.
 const MODEL_NEEDED_MS: u64 = 60_000;
+/// There, the page is still being put together when its model shows, and what is typed is lost.
+const MODEL_SETTLES_MS: u64 = 3_000;
 
 /// How a session came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,6 +139,8 @@ pub struct PanelDriver {
     looked_at: Timestamp,
     /// From then on the panel is ready, even if its model cannot be read.
     warm_at: Timestamp,
+    /// Since when it shows its model.
+    model_at: Option<Timestamp>,
     /// When anything was last thought about.
     woken_at: Timestamp,
 }
@@ -169,6 +173,7 @@ impl PanelDriver {
             heard_at: Timestamp(0),
             looked_at: Timestamp(0),
             warm_at: Timestamp(0),
+            model_at: None,
             woken_at: Timestamp(0),
         }
     }
@@ -250,6 +255,7 @@ impl PanelDriver {
         self.phase = Phase::Attached;
         self.heard_at = now;
         self.warm_at = now.plus_ms(WARM_MS);
+        self.model_at = None;
         self.sight.forget();
         self.watch.attached();
         if !self.notes.is_ready {
@@ -289,6 +295,7 @@ impl PanelDriver {
         }
         if let Some(last) = &self.sight.last {
             self.watch.look(last, &self.profile, now);
+            self.model_at = last.model.as_ref().map(|_| self.model_at.unwrap_or(now));
         }
         self.follow(now);
     }

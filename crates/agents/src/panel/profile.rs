@@ -341,7 +341,8 @@ pub struct ModelRules {
     #[serde(default)]
     pub option_text: Option<String>,
     /// The panel takes no message before it has one, though its send button can be pressed: after
-    /// it was loaded, messages wait for the model longer than elsewhere.
+    /// it was loaded, messages wait for the model longer than elsewhere, and until it has been there
+    /// for some seconds.
     #[serde(default)]
     pub is_needed: bool,
 }

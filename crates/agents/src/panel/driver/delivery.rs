@@ -5,7 +5,7 @@ use domain::session::delivery::Send;
 use domain::session::status::Health;
 use domain::{MessageId, RunId, Sequence, Timestamp};
 
-use super::{AWAY_MS, MODEL_NEEDED_MS, PanelDriver, Phase, Purpose, WARM_MS};
+use super::{AWAY_MS, MODEL_NEEDED_MS, MODEL_SETTLES_MS, PanelDriver, Phase, Purpose, WARM_MS};
 use crate::files::{images, with_files};
 use crate::panel::identity::print_of;
 use crate::panel::tellings::letters;
@@ -129,14 +129,17 @@ impl PanelDriver {
         if is_unseen {
             return Some(first.since.plus_ms(AWAY_MS));
         }
-        Some(self.model_due_at()).filter(|at| *at > self.woken_at)
+        Some(self.takes_at()).filter(|at| *at > self.woken_at)
     }
 
-    /// Until when a model is waited for. After it, there may be none to read.
-    fn model_due_at(&self) -> Timestamp {
-        let is_needed = self.profile.model.as_ref().is_some_and(|model| model.is_needed);
-        let longer = if is_needed { MODEL_NEEDED_MS - WARM_MS } else { 0 };
-        self.warm_at.plus_ms(longer)
+    /// From when on a panel that appeared takes messages, as far as its model tells.
+    fn takes_at(&self) -> Timestamp {
+        let Some(rules) = &self.profile.model else { return self.woken_at };
+        // After that, there may be none to read.
+        let longer = if rules.is_needed { MODEL_NEEDED_MS - WARM_MS } else { 0 };
+        let at_last = self.warm_at.plus_ms(longer);
+        let settles = if rules.is_needed { MODEL_SETTLES_MS } else { 0 };
+        self.model_at.map_or(at_last, |at| at.plus_ms(settles).min(at_last))
     }
 
     fn chance(&self, since: Timestamp, now: Timestamp) -> Chance {
@@ -162,8 +165,7 @@ impl PanelDriver {
             return Chance::No(Failure::new("agent_not_active", waiting.clone()));
         }
         // A panel that was just loaded may not have its model yet, and then takes nothing.
-        let has_model = self.profile.model.is_none() || last.model.is_some();
-        let is_fresh = !has_model && now < self.model_due_at();
+        let is_fresh = now < self.takes_at();
         let is_occupied = is_fresh
             || self.running.is_busy
             || self.scribe.run().is_some()

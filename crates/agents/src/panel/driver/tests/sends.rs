@@ -182,6 +182,26 @@ fn a_send_waits_longer_for_the_model_where_nothing_is_taken_without() {
 }
 
 #[test]
+fn where_nothing_is_taken_without_a_model_it_has_to_be_there_for_a_while() {
+    let without = json!({"model": null, "landmarks": {"scope": 0, "composer": 0, "send": 0}});
+    let mut bench = Bench::attached_as("opencode-web");
+    bench.push(without.clone());
+    bench.deliver("m1", "one");
+    bench.push(json!({}));
+    bench.pass(2_000);
+    assert_eq!(bench.tasks(), Vec::<&Task>::new(), "its page is still being put together");
+    bench.pass(1_500);
+    assert_eq!(bench.tasks().len(), 1);
+    // Long after it appeared, its model comes and goes with its questions.
+    let mut bench = Bench::attached_as("opencode-web");
+    bench.pass(60_000);
+    bench.push(without);
+    bench.push(json!({}));
+    bench.deliver("m1", "one");
+    assert_eq!(bench.tasks().len(), 1);
+}
+
+#[test]
 fn a_send_to_a_login_page_fails_with_what_to_do() {
     let mut bench = Bench::attached();
     bench.push(json!({"waiting": "Log in to Claude", "composer": null, "landmarks": {"scope": 0}}));
