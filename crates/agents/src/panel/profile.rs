@@ -165,8 +165,8 @@ pub struct Send {
     /// Its label must match this pattern (one button may have two meanings).
     #[serde(default)]
     pub label: Option<String>,
-    /// How it is pressed, tried in this order until the composer is seen to be emptied; a step
-    /// after the first is taken only when the text is still there whole and nothing runs.
+    /// How it is pressed, tried in this order until one reaches it: after a press that landed no
+    /// other is tried, because a panel may only be slow.
     pub ladder: Vec<Press>,
     /// The composer gives the text away within this time after the press, in seconds. What is
     /// still there then may have been taken all the same.

@@ -82,20 +82,7 @@ fn a_chat_is_a_session_that_is_sent_to_asked_stopped_and_given_another_model() {
     stage.send(&session, "hello again");
     tail.until(|event| is_said(event, "you said hello again to kite-"));
 
-    stage.send(&session, "ask first line");
-    let asked = tail.until(|event| event["type"] == "permission_prompt");
-    let prompt = asked.last().unwrap();
-    let words = prompt["prompt_text"].as_str().unwrap();
-    assert!(words.contains("The line is first line"), "{prompt}");
-    answer(&stage, &session, prompt, "deny");
-    tail.until(|event| is_said(event, "no note: "));
-    assert!(!workspace.join("note.txt").exists());
-
-    stage.send(&session, "ask second line");
-    let asked = tail.until(|event| event["type"] == "permission_prompt");
-    answer(&stage, &session, asked.last().unwrap(), "allow_always");
-    tail.until(|event| is_said(event, "the note is written: second line"));
-    assert_eq!(std::fs::read_to_string(workspace.join("note.txt")).unwrap(), "second line");
+    notes_are_decided_on((&stage, &session, &tail), &workspace, "The line is ", "allow_always");
 
     stage.send(&session, "slow 400");
     tail.until(|event| event["type"] == "run_started");
@@ -249,19 +236,7 @@ fn a_panel_in_a_webview_of_an_extension_is_used_by_the_profile_of_the_documentat
     stage.send(&session, words);
     tail.until(|event| is_said(event, &format!("you said {words}")));
 
-    stage.send(&session, "ask first line");
-    let asked = tail.until(|event| event["type"] == "permission_prompt");
-    let prompt = asked.last().unwrap();
-    assert!(prompt["prompt_text"].as_str().unwrap().contains("May I write first line?"));
-    answer(&stage, &session, prompt, "deny");
-    tail.until(|event| is_said(event, "no note: first line"));
-    assert!(!workspace.join("note.txt").exists());
-
-    stage.send(&session, "ask second line");
-    let asked = tail.until(|event| event["type"] == "permission_prompt");
-    answer(&stage, &session, asked.last().unwrap(), "allow");
-    tail.until(|event| is_said(event, "the note is written: second line"));
-    assert_eq!(std::fs::read_to_string(workspace.join("note.txt")).unwrap(), "second line");
+    notes_are_decided_on((&stage, &session, &tail), &workspace, "May I write ", "allow");
 
     stage.send(&session, "slow 400");
     tail.until(|event| event["type"] == "run_started");
@@ -305,6 +280,29 @@ fn narrow(stage: &Stage, tab: &str) {
     let button = "[...document.querySelectorAll(\"a[aria-label^='New Chat']\")]\
                   .some((it) => it.checkVisibility())";
     stage.until("a narrow panel", |_| (stage.script(tab, button) == false).then_some(()));
+}
+
+/// A note that is denied is not written, and one that is allowed is.
+fn notes_are_decided_on(
+    (stage, session, tail): (&Stage, &str, &Lines),
+    workspace: &Path,
+    asks: &str,
+    allow: &str,
+) {
+    let note = workspace.join("note.txt");
+    let asked = |line: &str| {
+        stage.send(session, &format!("ask {line}"));
+        let prompt = tail.until(|event| event["type"] == "permission_prompt").pop().unwrap();
+        let words = prompt["prompt_text"].as_str().unwrap();
+        assert!(words.contains(&format!("{asks}{line}")), "{prompt}");
+        prompt
+    };
+    answer(stage, session, &asked("first line"), "deny");
+    tail.until(|event| is_said(event, "no note: first line"));
+    assert!(!note.exists());
+    answer(stage, session, &asked("second line"), allow);
+    tail.until(|event| is_said(event, "the note is written: second line"));
+    assert_eq!(std::fs::read_to_string(note).unwrap(), "second line");
 }
 
 /// Presses the button of this meaning.

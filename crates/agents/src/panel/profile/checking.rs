@@ -56,8 +56,8 @@ const KEYS: &[&str] = &[
     "F11",
     "F12",
 ];
-/// A message is not waited for longer.
-const TAKEN_WITHIN_S_MAX: u64 = 120;
+/// A message has two minutes in all, and somebody who types is waited for before it.
+const TAKEN_WITHIN_S_MAX: u64 = 60;
 const ENTER_PRESSES_NOTHING: &str = "enter presses no button";
 /// What may be held down with a key.
 const MODIFIERS: &[&str] = &["Primary", "Control", "Shift", "Alt", "Meta"];
