@@ -6,7 +6,7 @@
 
 use cdp::{Browser, Fault, Place};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::hand::Hand;
 
@@ -38,10 +38,12 @@ const TYPING: &str = "() => {
         may_type: !isKnown && document.hasFocus() && active != null && active.matches(takes),
     };
 }";
-const IS_OVER: &str = "function (x, y) {
+const HINDRANCE: &str = "function (x, y) {
     const box = this.getBoundingClientRect();
     const [left, top] = [box.left + this.clientLeft + x, box.top + this.clientTop + y];
-    return this.getRootNode().elementFromPoint(left, top) !== this;
+    const hit = this.getRootNode().elementFromPoint(left, top);
+    if (hit === this) return null;
+    return hit ? 'a part of its window lies over it' : 'it is out of the window';
 }";
 
 /// The window, attached to.
@@ -90,12 +92,12 @@ impl Around {
         told.unwrap_or(Typing { typed_ms_ago: None, may_type: false })
     }
 
-    /// Whether something of the window lies over the webview at a point of it.
-    pub(super) async fn is_over(
+    /// Why a press at a point of the webview would come to something else of the window.
+    pub(super) async fn hindrance(
         &self,
         browser: &Browser,
         (x, y): (f64, f64),
-    ) -> Result<bool, Fault> {
+    ) -> Result<Option<String>, Fault> {
         let session = Some(&self.place.session);
         let owner = json!({"frameId": self.frame});
         let owner = browser.call(session, "DOM.getFrameOwner", owner).await?;
@@ -107,13 +109,13 @@ impl Around {
         let object = node["object"]["objectId"].clone();
         let params = json!({
             "objectId": object,
-            "functionDeclaration": IS_OVER,
+            "functionDeclaration": HINDRANCE,
             "arguments": [{"value": x}, {"value": y}],
             "returnByValue": true,
         });
         let answer = browser.call(session, "Runtime.callFunctionOn", params).await;
         let _ = browser.call(session, "Runtime.releaseObject", json!({"objectId": object})).await;
-        Ok(answer?["result"]["value"] == Value::Bool(true))
+        Ok(answer?["result"]["value"].as_str().map(str::to_owned))
     }
 }
 

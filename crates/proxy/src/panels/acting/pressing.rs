@@ -148,8 +148,8 @@ impl Hand<'_> {
         let Some(point) = self.in_target((aim.x, aim.y)).await? else {
             return Ok(Pressed::Hindered("it moves".to_owned()));
         };
-        if self.is_hidden(point).await {
-            return Ok(Pressed::Hindered("a part of its window lies over it".to_owned()));
+        if let Some(why) = self.hindrance_around(point).await {
+            return Ok(Pressed::Hindered(why));
         }
         // Even where something lies over it: a tooltip goes as soon as the mouse was there and left.
         self.move_to(point).await?;
@@ -177,13 +177,13 @@ impl Hand<'_> {
     }
 
     /// Whether the window around a webview shows something else there: a notification, a menu.
-    async fn is_hidden(&self, point: (f64, f64)) -> bool {
-        let Some(around) = Around::of(self).await else { return false };
-        let is_over = around.is_over(&self.actor.browser, point).await;
+    async fn hindrance_around(&self, point: (f64, f64)) -> Option<String> {
+        let around = Around::of(self).await?;
+        let why = around.hindrance(&self.actor.browser, point).await;
         around.leave(&self.actor.browser).await;
-        is_over.unwrap_or_else(|fault| {
+        why.unwrap_or_else(|fault| {
             tracing::debug!(%fault, "what lies over a panel is not known");
-            false
+            None
         })
     }
 
