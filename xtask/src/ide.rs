@@ -51,8 +51,8 @@ fn fetch_only() -> Result<bool, String> {
 fn bench() -> Result<bool, String> {
     let chromium = browser::find_or_fetch("what panels cost")?;
     let mut command = shell::cargo();
-    command.args(["test", "--release", "--package", "farhelm", "--test", "ide", "--"]);
-    command.args(["--ignored", "--nocapture", "figures::"]).env(browser::NAMED_BY, chromium);
+    command.args(["test", "--release", "--package", "farhelm", "--test", "all", "--"]);
+    command.args(["--ignored", "--nocapture", "ide::figures::"]).env(browser::NAMED_BY, chromium);
     shell::succeeds(command)
 }
 
@@ -61,7 +61,9 @@ pub(crate) fn play() -> Result<Tried, String> {
     let chromium = browser::find_or_fetch("panels that nobody here wrote")?;
     let (list, skipped) = install()?;
     let mut names = vec![];
-    for (name, module) in [(agents::CODE_SERVER, "code_server::"), ("opencode", "opencode::")] {
+    for (name, module) in
+        [(agents::CODE_SERVER, "ide::code_server::"), ("opencode", "ide::opencode::")]
+    {
         if !skipped.iter().any(|sentence| sentence.starts_with(name)) {
             names.push(module);
         }
@@ -81,11 +83,11 @@ fn runner(names: &[&str]) -> Command {
     let mut probe = shell::cargo();
     probe.args(["nextest", "--version"]);
     if shell::answers(probe) {
-        command.args(["nextest", "run", "--package", "farhelm", "--test", "ide"]);
+        command.args(["nextest", "run", "--package", "farhelm", "--test", "all"]);
         command.args(["--no-fail-fast", "--run-ignored", "only", "--test-threads", "1"]);
         command.args(["--filterset", &format!("test(/^({})/)", names.join("|"))]);
     } else {
-        command.args(["test", "--package", "farhelm", "--test", "ide", "--no-fail-fast", "--"]);
+        command.args(["test", "--package", "farhelm", "--test", "all", "--no-fail-fast", "--"]);
         command.args(["--ignored", "--test-threads", "1"]).args(names);
     }
     command

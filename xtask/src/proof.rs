@@ -26,8 +26,8 @@ pub(crate) fn kill(options: &[&str]) -> Result<bool, String> {
         _ => return Err("kill needs --times N".to_owned()),
     };
     let mut command = shell::cargo();
-    command.args(["test", "--release", "--package", "farhelm", "--test", "kill"]);
-    command.args(["--", "--nocapture"]).env("FARHELM_KILL_TIMES", times.to_string());
+    command.args(["test", "--release", "--package", "farhelm", "--test", "all"]);
+    command.args(["--", "--nocapture", "kill::"]).env("FARHELM_KILL_TIMES", times.to_string());
     shell::succeeds(command)
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn fuzz(options: &[&str]) -> Result<bool, String> {
     });
     shell::say(&format!("fuzzing for {seconds} s from seed {seed}"));
     let mut command = shell::cargo();
-    command.args(["test", "--release", "--package", "wire", "--test", "fuzz", "--"]);
+    command.args(["test", "--release", "--package", "wire", "--test", "all", "--"]);
     command.args(["--nocapture", "every_dialect_survives_whatever_is_said"]);
     command.env("FARHELM_FUZZ_SECONDS", seconds.to_string());
     command.env("FARHELM_FUZZ_SEED", seed.to_string());

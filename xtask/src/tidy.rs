@@ -7,7 +7,9 @@
 
 mod arrows;
 mod dialects;
+mod doctests;
 mod files;
+mod gathered;
 mod length;
 mod licences;
 mod paths;
@@ -53,6 +55,8 @@ fn check(root: &Path) -> Vec<Problem> {
     let mut problems = Vec::new();
     problems.extend(arrows::check(&files));
     problems.extend(dialects::check(&files));
+    problems.extend(doctests::check(&files));
+    problems.extend(gathered::check(&files));
     problems.extend(length::check(&files));
     problems.extend(paths::check(&files));
     problems.extend(spec::check(&files));

@@ -2,32 +2,18 @@
 //!
 //! Each scenario is a test for each agent. Those of real programs are ignored by a plain
 //! `cargo test`: `cargo xtask agents` installs the programs, runs them and prints a table.
-#![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "what a test stands on may fail it")]
 
-#[path = "agents/agent.rs"]
 mod agent;
-#[path = "agents/client.rs"]
 mod client;
-#[path = "dialects/guest.rs"]
-#[expect(dead_code, reason = "other tests use the rest")]
-mod guest;
-#[path = "agents/installed.rs"]
 mod installed;
-#[path = "agents/record.rs"]
 mod record;
-#[path = "agents/results.rs"]
 mod results;
-#[path = "agents/scenarios.rs"]
 mod scenarios;
-#[path = "agents/stage.rs"]
 mod stage;
-#[path = "agents/talk.rs"]
 mod talk;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::client::PATIENCE;
 use agent::Agent;
 use results::Verdict;
 
@@ -60,7 +46,7 @@ macro_rules! scenarios {
             #[test]
             #[ignore = "needs the real program: cargo xtask agents"]
             fn $scenario() {
-                crate::play(&crate::agent::$agent, crate::scenarios::$scenario, stringify!($scenario));
+                crate::agents::play(&crate::agents::agent::$agent, crate::agents::scenarios::$scenario, stringify!($scenario));
             }
         )*
     };
@@ -68,7 +54,7 @@ macro_rules! scenarios {
         $(
             #[test]
             fn $scenario() {
-                crate::play(&crate::agent::$agent, crate::scenarios::$scenario, stringify!($scenario));
+                crate::agents::play(&crate::agents::agent::$agent, crate::agents::scenarios::$scenario, stringify!($scenario));
             }
         )*
     };
@@ -105,7 +91,7 @@ mod recordings {
                 #[test]
                 #[ignore = "makes a recording: cargo xtask record"]
                 fn $name() {
-                    crate::block_on(crate::record::record(&crate::agent::$agent));
+                    crate::agents::block_on(crate::agents::record::record(&crate::agents::agent::$agent));
                 }
             )*
         };

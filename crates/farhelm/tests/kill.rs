@@ -3,14 +3,9 @@
 //! failed, no sequence has a gap, and a client that resumed from its cursor has exactly the ledger.
 //!
 //! `FARHELM_KILL_TIMES` kills more often, `FARHELM_KILL_SEED` repeats the choices of a run.
-#![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "what a test stands on may fail it")]
 
-#[path = "kill/clients.rs"]
 mod clients;
-#[path = "kill/processes.rs"]
 mod processes;
-#[path = "kill/verdict.rs"]
 mod verdict;
 
 use std::io::Write as _;

@@ -1,19 +1,12 @@
 //! The real binary, as people and scripts use it.
-#![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "what a test stands on may fail it")]
 
-#[path = "process/machines.rs"]
 mod machines;
-#[path = "process/notify.rs"]
 mod notify;
-#[path = "process/served.rs"]
 mod served;
-#[path = "process/support.rs"]
-mod support;
 
 use std::io::Write as _;
 
-use support::{Lines, Place, is_private, said};
+use crate::support::{self, Lines, Place, is_private, said};
 
 fn stderr(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()

@@ -51,13 +51,15 @@ fn runner(names: &[&str]) -> Command {
     probe.args(["nextest", "--version"]);
     let has_nextest = shell::answers(probe);
     command.args(if has_nextest { &["nextest", "run"][..] } else { &["test"] });
-    command.args(["--package", "farhelm", "--test", "agents"]);
-    command.args(["--package", "fake_model", "--test", "real_agents", "--no-fail-fast"]);
+    command.args(["--package", "farhelm", "--package", "fake_model"]);
+    command.args(["--test", "all", "--no-fail-fast"]);
     if has_nextest {
         command.args(["--run-ignored", "only", "--filterset"]);
-        command.arg(format!("test(/^({})(::|_)/)", names.join("|")));
+        command.arg(format!("test(/^(agents|real_agents)::({})(::|_)/)", names.join("|")));
     } else {
-        let filters = names.iter().flat_map(|name| [format!("{name}::"), format!("{name}_")]);
+        let filters = names
+            .iter()
+            .flat_map(|name| [format!("agents::{name}::"), format!("real_agents::{name}_")]);
         command.args(["--", "--ignored"]).args(filters);
     }
     command

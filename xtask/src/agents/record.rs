@@ -25,15 +25,15 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
             shell::complain(sentence);
         }
         let mut command = shell::cargo();
-        command.args(["test", "--package", "farhelm", "--test", "agents", "--", "--ignored"]);
-        command.args(installed.iter().map(|agent| format!("recordings::{}", agent.name)));
+        command.args(["test", "--package", "farhelm", "--test", "all", "--", "--ignored"]);
+        command.args(installed.iter().map(|agent| format!("agents::recordings::{}", agent.name)));
         command.env(FOUND_BY, list).env("FARHELM_RECORD_INTO", &folder);
         if !shell::succeeds(command)? || !missing.is_empty() {
             return Ok(false);
         }
     }
     let mut command = shell::cargo();
-    command.args(["test", "--package", "agents", "--test", "recorded"]);
+    command.args(["test", "--package", "agents", "--test", "all", "recorded"]);
     command.env("FARHELM_WRITE_SNAPSHOTS", "1");
     let is_well = shell::succeeds(command)?;
     shell::say(&format!("look at what changed: git diff {FOLDER}"));

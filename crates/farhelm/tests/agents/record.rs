@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::agent::Agent;
-use crate::installed::{Installed, list};
-use crate::stage::Stage;
+use crate::agents::agent::Agent;
+use crate::agents::installed::{Installed, list};
+use crate::agents::stage::Stage;
 
 /// Where the recordings go; without it there is nothing to record for.
 const FOLDER_VARIABLE: &str = "FARHELM_RECORD_INTO";

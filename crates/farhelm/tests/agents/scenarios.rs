@@ -2,27 +2,16 @@
 //!
 //! Not here: which agents there are (`agent`), waiting and asking (`talk`).
 
-#[path = "scenarios/changes.rs"]
 mod changes;
-#[path = "scenarios/content.rs"]
 mod content;
-#[path = "scenarios/crashes.rs"]
 mod crashes;
-#[path = "scenarios/dialects.rs"]
 mod dialects;
-#[path = "scenarios/earlier.rs"]
 mod earlier;
-#[path = "scenarios/interrupts.rs"]
 mod interrupts;
-#[path = "scenarios/notices.rs"]
 mod notices;
-#[path = "scenarios/steps.rs"]
 mod steps;
-#[path = "scenarios/talking.rs"]
 mod talking;
-#[path = "scenarios/tools.rs"]
 mod tools;
-#[path = "scenarios/waiter.rs"]
 mod waiter;
 
 pub(crate) use changes::{mode_switch, model_switch};

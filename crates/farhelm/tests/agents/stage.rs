@@ -13,9 +13,9 @@ use fake_model::homes::{self, Environment, prepare_home};
 use fake_model::{FakeModel, Options, Pace};
 use serde_json::{Value, json};
 
-use crate::agent::Agent;
-use crate::client::{Client, Mark, PATIENCE};
-use crate::installed::Installed;
+use crate::agents::agent::Agent;
+use crate::agents::client::{Client, Mark, PATIENCE};
+use crate::agents::installed::Installed;
 
 /// Set it to keep the folder of a failed test.
 const KEEP_VARIABLE: &str = "FARHELM_TEST_KEEP";

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Mark, PATIENCE};
-use crate::stage::{Stage, words};
+use crate::agents::client::{Mark, PATIENCE};
+use crate::agents::stage::{Stage, words};
 
 /// A message on its way.
 #[derive(Debug, Clone)]

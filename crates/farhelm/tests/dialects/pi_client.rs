@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::fetched::{Package, With, fetched, told};
+use crate::dialects::fetched::{Package, With, fetched, told};
 use crate::support::Place;
 
 const PI: Package = Package {

@@ -3,8 +3,8 @@
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::frames::message;
-use crate::peer::{Peer, Scene, resident_kib, send};
+use crate::hostile::frames::message;
+use crate::hostile::peer::{Peer, Scene, resident_kib, send};
 use crate::support::Up;
 
 const NO_HELLO: u16 = 4001;

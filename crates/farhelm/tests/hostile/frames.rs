@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::peer::{Peer, Scene, send};
+use crate::hostile::peer::{Peer, Scene, send};
 
 const MAX_FRAME_BYTES: usize = 5 * 1024 * 1024;
 const NOT_JSON: u16 = 1007;

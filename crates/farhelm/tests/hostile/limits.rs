@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::peer::{Peer, Scene, send};
+use crate::hostile::peer::{Peer, Scene, send};
 
 const MAX_CONTENT_BYTES: usize = 100 * 1024;
 const SENDS_PER_10S: usize = 30;

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::frames::message;
-use crate::peer::{Peer, Scene, send};
+use crate::hostile::frames::message;
+use crate::hostile::peer::{Peer, Scene, send};
 
 const FORBIDDEN: u16 = 4003;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, id};
+use crate::ide::stage::{Stage, id};
 use crate::support::{Lines, said};
 
 const PROFILE: &str = include_str!("../../../agents/src/panel/profiles/claude-vscode.toml");

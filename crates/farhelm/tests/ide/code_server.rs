@@ -6,12 +6,12 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::dialects::{decide, stop, talk};
-use crate::foreign::{Served, fetched, times_said};
 use crate::guest::everybody;
-use crate::person;
-use crate::stage::{Stage, healthy, id};
-use crate::starting::{Program, free_port};
+use crate::ide::dialects::{decide, stop, talk};
+use crate::ide::foreign::{Served, fetched, times_said};
+use crate::ide::person;
+use crate::ide::stage::{Stage, healthy, id};
+use crate::ide::starting::{Program, free_port};
 use crate::support::{Lines, said};
 
 /// The scripted agent of the Chat.

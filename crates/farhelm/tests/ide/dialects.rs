@@ -4,7 +4,7 @@ use client::Seen;
 use serde_json::{Value, json};
 
 use crate::guest::{Guest, everybody};
-use crate::stage::{Stage, id};
+use crate::ide::stage::{Stage, id};
 use crate::support::PATIENCE;
 
 #[test]

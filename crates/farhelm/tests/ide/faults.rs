@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, id};
+use crate::ide::stage::{Stage, id};
 use crate::support::{Lines, ended, said};
 
 /// A command that goes on beside the test.

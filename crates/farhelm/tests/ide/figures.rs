@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, id};
+use crate::ide::stage::{Stage, id};
 use crate::support::{Lines, said};
 
 const PANELS: u32 = 20;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::stage::{Stage, id};
+use crate::ide::stage::{Stage, id};
 use crate::support::{Lines, said};
 
 const PANELS: usize = 20;

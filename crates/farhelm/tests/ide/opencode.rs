@@ -8,11 +8,11 @@ use fake_model::homes::{Agent, prepare_home};
 use fake_model::{FakeModel, Options, Pace};
 use serde_json::{Value, json};
 
-use crate::dialects::{decide, stop, talk};
-use crate::foreign::{Served, fetched, times_said};
 use crate::guest::everybody;
-use crate::person::{asked, upload};
-use crate::stage::{Stage, healthy, id};
+use crate::ide::dialects::{decide, stop, talk};
+use crate::ide::foreign::{Served, fetched, times_said};
+use crate::ide::person::{asked, upload};
+use crate::ide::stage::{Stage, healthy, id};
 use crate::support::{Lines, PATIENCE, said};
 
 const PICTURE: &[u8] = include_bytes!("../agents/picture.png");

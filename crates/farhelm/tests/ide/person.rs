@@ -6,7 +6,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::stage::Stage;
+use crate::ide::stage::Stage;
 use crate::support::PATIENCE;
 
 /// Says one thing, and waits for what fits.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, id};
+use crate::ide::stage::{Stage, id};
 use crate::support::PATIENCE;
 
 /// A program that is started by the machine, outlives it, and is ended here.

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
-use crate::processes::{Chance, PATIENCE};
+use crate::kill::processes::{Chance, PATIENCE};
 
 /// How long nothing may be heard before everything is taken to be said.
 const QUIET: Duration = Duration::from_secs(3);

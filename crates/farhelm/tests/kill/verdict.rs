@@ -6,7 +6,7 @@ use domain::session::delivery::{self, DELIVERY_UNKNOWN, State};
 use domain::session::{Event, Recorded, transcript};
 use wire::native::{Form, encode_event};
 
-use crate::clients::Seen;
+use crate::kill::clients::Seen;
 
 pub(crate) fn check(ledger: &[Recorded], received: &[String], people: &[Seen]) {
     for (index, recorded) in ledger.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use agents::panel::{Done, Task};
 
-use crate::stage::{code, open};
+use crate::acting::stage::{code, open};
 
 #[tokio::test]
 async fn a_run_is_stopped_and_an_idle_panel_says_so() {

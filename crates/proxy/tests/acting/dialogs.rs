@@ -3,7 +3,7 @@
 use agents::panel::{Done, Task};
 use serde_json::json;
 
-use crate::stage::{Stage, code, open};
+use crate::acting::stage::{Stage, code, open};
 
 async fn press(stage: &Stage, dialog: &str, label: &str) -> String {
     let (dialog, label) = (dialog.to_owned(), label.to_owned());

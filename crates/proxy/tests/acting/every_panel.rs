@@ -3,7 +3,7 @@
 use agents::panel::profile::BUILT_IN;
 use agents::panel::{Done, Task};
 
-use crate::stage::open;
+use crate::acting::stage::open;
 
 #[tokio::test]
 async fn every_built_in_profile_works_in_its_panel() {

@@ -8,7 +8,7 @@ use agents::panel::profile::Press;
 use agents::panel::{Done, Task};
 use serde_json::{Value, json};
 
-use crate::stage::{PATIENCE, Stage, code, open};
+use crate::acting::stage::{PATIENCE, Stage, code, open};
 
 /// Has a function of the script inside do something more, before or after what it does.
 async fn meddle(stage: &Stage, name: &str, before: &str, after: &str) {

@@ -7,7 +7,7 @@ use agents::panel::{Done, Task};
 use fake_panels::Chromium;
 use serde_json::json;
 
-use crate::stage::{Stage, code, open, open_in};
+use crate::acting::stage::{Stage, code, open, open_in};
 
 const EDITORS: [&str; 6] =
     ["textarea", "plaintext", "lexical", "lexical-rich", "prosemirror", "monaco"];

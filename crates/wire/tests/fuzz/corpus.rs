@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::chance::Chance;
-use crate::spoil;
+use crate::fuzz::chance::Chance;
+use crate::fuzz::spoil;
 
 /// What can be said.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use wire::native::{
     ProxyOutput, Welcome,
 };
 
-use crate::chance::Chance;
-use crate::world::{Open, Peer, World};
+use crate::fuzz::chance::Chance;
+use crate::fuzz::world::{Open, Peer, World};
 
 /// What a connection asks for in turn, at most, for one thing that it was told.
 const ROUNDS_MAX: usize = 1_000;

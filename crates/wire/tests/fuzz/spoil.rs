@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::chance::Chance;
+use crate::fuzz::chance::Chance;
 
 /// Levels of a value that is nested too deep for anybody.
 const DEPTH: usize = 140;

@@ -8,8 +8,8 @@ use domain::{ConnectionId, Principal, SessionId, Timestamp};
 use wire::port::{Denied, Limits};
 use wire::visitor::{Act, Answer, Encoded, Figures, Recognised, Visitor};
 
-use crate::chance::Chance;
-use crate::world::{Open, Peer, World};
+use crate::fuzz::chance::Chance;
+use crate::fuzz::world::{Open, Peer, World};
 
 /// Answers that wait; a connection that asks for more runs away.
 const WAITING_MAX: usize = 10_000;

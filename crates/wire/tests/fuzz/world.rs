@@ -16,8 +16,8 @@ use serde_json::Value;
 use wire::port::{Denied, Listing, PageOf, Throttle};
 use wire::visitor::Followed;
 
-use crate::chance::Chance;
-use crate::room::Room;
+use crate::fuzz::chance::Chance;
+use crate::visitors::stage::Room;
 
 /// The sessions of the fixtures.
 const SESSIONS: [&str; 2] = ["sess_1", "550e8400-e29b-41d4-a906-446655440000"];

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::relay::Relay;
-use crate::script::said;
+use crate::native::relay::Relay;
+use crate::native::script::said;
 
 fn greeted() -> Relay {
     let mut relay = Relay::new();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use wire::native::frames::{ClientFrame, RelayFrame};
 use wire::native::shapes::{Envelope, Session};
 
-use crate::script::covers;
+use crate::native::script::covers;
 
 fn fixture(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/native");

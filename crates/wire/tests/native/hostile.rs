@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 
-use crate::relay::Relay;
-use crate::script::{covers, run};
+use crate::native::relay::Relay;
+use crate::native::script::{covers, run};
 
 const HELLO: &str =
     r#"{"type":"connection_hello","protocol_version":1,"peer_role":"browser","client_name":"t"}"#;

@@ -5,8 +5,8 @@ use domain::{Content, Sequence};
 use serde_json::{Value, json};
 use wire::native::{Cache, Denied, Output, Purpose};
 
-use crate::relay::Relay;
-use crate::script::{covers, said};
+use crate::native::relay::Relay;
+use crate::native::script::{covers, said};
 
 fn hello(features: &[&str]) -> String {
     json!({"type": "connection_hello", "protocol_version": 1, "peer_role": "browser",
@@ -262,7 +262,7 @@ fn what_happens_between_hello_and_ack_is_neither_lost_nor_early() {
     };
     let now = relay.now;
     let mut machine = ClientConnection::new("c".into(), Some(principal), Limits::default(), now);
-    let mut gauge = crate::relay::Gauge::default();
+    let mut gauge = crate::native::relay::Gauge::default();
     assert!(matches!(machine.on_text(&hello(&[]), &mut gauge, now).as_slice(), [Output::Join]));
     let early =
         r#"{"type":"agent_interrupt","protocol_version":1,"request_id":"i","session_id":"sess_1"}"#;

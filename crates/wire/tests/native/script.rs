@@ -13,7 +13,7 @@ use domain::session::status::{Activity, CloseReason, DownReason, Health};
 use domain::session::{Change, Report};
 use serde_json::Value;
 
-use crate::relay::Relay;
+use crate::native::relay::Relay;
 
 pub(crate) fn run(script: &str) -> Relay {
     let mut relay = Relay::new();
@@ -148,14 +148,14 @@ fn report_of<'a>(verb: &str, next: &mut impl FnMut() -> &'a str) -> Report {
             session_file: None,
             commands: None,
             capabilities: [("interrupt".to_owned(), true)].into(),
-            read_at: crate::relay::START,
+            read_at: crate::native::relay::START,
         }),
         "status" => Report::Status {
             health: if next() == "degraded" { Health::Degraded } else { Health::Healthy },
             activity: Some(Activity {
                 kind: next().to_owned(),
                 label: None,
-                updated_at: crate::relay::START,
+                updated_at: crate::native::relay::START,
             }),
             reason: None,
         },
@@ -193,7 +193,7 @@ fn said_by(author: Author, id: &str) -> Report {
         id: id.into(),
         author,
         parts: Content::Open(vec![Part::Text(format!("words of {id}"))]),
-        created_at: crate::relay::START,
+        created_at: crate::native::relay::START,
         run: None,
         parent: None,
         digest: None,
@@ -213,11 +213,11 @@ fn prompt(id: &str, timeout_ms: Option<u64>) -> Prompt {
         text: Content::Open("May I?".to_owned()),
         choices: vec![choice("yes", false), choice("no", true)],
         expiry: timeout_ms.map(|timeout_ms| Expiry {
-            at: crate::relay::START.plus_ms(timeout_ms),
+            at: crate::native::relay::START.plus_ms(timeout_ms),
             timeout_ms,
             choice: Some("no".into()),
         }),
-        detected_at: crate::relay::START,
+        detected_at: crate::native::relay::START,
         run: None,
         detail: None,
     }

@@ -1,6 +1,6 @@
 //! The transcripts of `fixtures/native`, run against real connections.
 
-use crate::script::run;
+use crate::native::script::run;
 
 macro_rules! transcript {
     ($name:literal) => {

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::agent::{Agent, Mode};
-use crate::client::Mark;
-use crate::results::Verdict;
-use crate::stage::{Stage, words};
+use crate::agents::agent::{Agent, Mode};
+use crate::agents::client::Mark;
+use crate::agents::results::Verdict;
+use crate::agents::stage::{Stage, words};
 
 /// The next words are answered by the model that was chosen, and one that is not there is refused.
 pub(crate) async fn model_switch(agent: &'static Agent) -> Verdict {

@@ -4,11 +4,11 @@ use std::io::{Read as _, Write as _};
 
 use serde_json::{Value, json};
 
-use crate::agent::Agent;
-use crate::client::PATIENCE;
-use crate::results::Verdict;
-use crate::stage::{Stage, words};
-use crate::talk::Sent;
+use crate::agents::agent::Agent;
+use crate::agents::client::PATIENCE;
+use crate::agents::results::Verdict;
+use crate::agents::stage::{Stage, words};
+use crate::agents::talk::Sent;
 
 const PICTURE: &[u8] = include_bytes!("../picture.png");
 /// How a picture of this kind begins, as the services of models are sent them.

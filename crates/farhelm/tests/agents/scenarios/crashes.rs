@@ -1,11 +1,11 @@
 //! Things that end in the middle.
 
 use super::talking::first_words;
-use crate::agent::Agent;
-use crate::client::Mark;
-use crate::results::Verdict;
-use crate::stage::{Stage, words};
-use crate::talk::until;
+use crate::agents::agent::Agent;
+use crate::agents::client::Mark;
+use crate::agents::results::Verdict;
+use crate::agents::stage::{Stage, words};
+use crate::agents::talk::until;
 
 /// A proxy that was killed comes back with the same session, and the agent knows what was said.
 pub(crate) async fn resume_after_kill(agent: &'static Agent) -> Verdict {

@@ -2,10 +2,10 @@
 
 use client::Seen;
 
-use crate::agent::Agent;
+use crate::agents::agent::Agent;
+use crate::agents::results::Verdict;
+use crate::agents::stage::Stage;
 use crate::guest::everybody;
-use crate::results::Verdict;
-use crate::stage::Stage;
 
 /// Everybody sees everything once, in the same order; one answers for all, one stops for all.
 pub(crate) async fn all_dialects(agent: &'static Agent) -> Verdict {

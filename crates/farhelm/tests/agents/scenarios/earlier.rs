@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::content::show_picture;
 use super::crashes::{knows, up};
-use crate::agent::Agent;
-use crate::client::PATIENCE;
-use crate::results::Verdict;
-use crate::stage::{Stage, words};
+use crate::agents::agent::Agent;
+use crate::agents::client::PATIENCE;
+use crate::agents::results::Verdict;
+use crate::agents::stage::{Stage, words};
 
 /// An earlier conversation is listed, taken up with everything that was said in it, once, and
 /// goes on.

@@ -2,10 +2,10 @@
 
 use super::talking::first_words;
 use super::waiter::Waiter;
-use crate::agent::Agent;
-use crate::results::Verdict;
-use crate::stage::Stage;
-use crate::talk::until;
+use crate::agents::agent::Agent;
+use crate::agents::results::Verdict;
+use crate::agents::stage::Stage;
+use crate::agents::talk::until;
 
 /// The run ends in the agent, not only on the screen: the model sees its client leave.
 pub(crate) async fn interrupt_streaming(agent: &'static Agent) -> Verdict {

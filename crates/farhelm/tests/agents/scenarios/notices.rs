@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::agent::Agent;
-use crate::client::Mark;
-use crate::results::Verdict;
-use crate::stage::Stage;
+use crate::agents::agent::Agent;
+use crate::agents::client::Mark;
+use crate::agents::results::Verdict;
+use crate::agents::stage::Stage;
 
 /// The conversation is summed up, and the person is told.
 pub(crate) async fn compaction(agent: &'static Agent) -> Verdict {

@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::agent::Agent;
-use crate::results::Verdict;
-use crate::stage::{Stage, words};
+use crate::agents::agent::Agent;
+use crate::agents::results::Verdict;
+use crate::agents::stage::{Stage, words};
 
 /// In the environment of a proxy: the step after which it kills itself, once.
 const DIES_AT_VARIABLE: &str = "FARHELM_PROXY_DIES_AT";

@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::waiter::Waiter;
-use crate::agent::Agent;
-use crate::client::{Mark, PATIENCE};
-use crate::results::Verdict;
-use crate::stage::{Stage, words};
+use crate::agents::agent::Agent;
+use crate::agents::client::{Mark, PATIENCE};
+use crate::agents::results::Verdict;
+use crate::agents::stage::{Stage, words};
 
 /// The words come piece by piece, then as one message that says the same.
 pub(crate) async fn plain_streaming(agent: &'static Agent) -> Verdict {

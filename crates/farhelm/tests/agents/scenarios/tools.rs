@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::agent::Agent;
-use crate::results::Verdict;
-use crate::stage::{Stage, words};
+use crate::agents::agent::Agent;
+use crate::agents::results::Verdict;
+use crate::agents::stage::{Stage, words};
 
 /// Nothing happens before the answer; after it the tool runs, and its output is seen.
 pub(crate) async fn tool_approved(agent: &'static Agent) -> Verdict {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::client::{Mark, PATIENCE};
-use crate::stage::{Stage, words};
+use crate::agents::client::{Mark, PATIENCE};
+use crate::agents::stage::{Stage, words};
 
 const PIPE: &str = "pipe";
 

@@ -10,7 +10,7 @@ use wire::blob::Connection;
 use wire::port::Limits;
 use wire::visitor::{Act, Answer, Figures, Visitor};
 
-use crate::stage::{Shell, Stage, machine, person};
+use crate::visitors::stage::{Shell, Stage, machine, person};
 
 pub(crate) const START: Timestamp = Timestamp(1_769_423_400_000);
 /// The document's sessions.

@@ -11,7 +11,7 @@ use wire::pi::Connection;
 use wire::port::Limits;
 use wire::visitor::{Act, Answer, Visitor};
 
-use crate::stage::{Shell, Stage, machine, person};
+use crate::visitors::stage::{Shell, Stage, machine, person};
 
 pub(crate) const START: Timestamp = Timestamp(1_773_915_330_000);
 pub(crate) const SESSION: &str = "sess_1";

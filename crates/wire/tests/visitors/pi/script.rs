@@ -5,8 +5,8 @@ use domain::session::prompts::Effect;
 use domain::session::runs::Outcome;
 
 use super::relay::Relay;
-use crate::stage::machine::YES_NO;
-use crate::stage::script;
+use crate::visitors::stage::machine::YES_NO;
+use crate::visitors::stage::script;
 
 pub(crate) fn run(text: &str) {
     script::run(&mut Relay::new(), text, does);

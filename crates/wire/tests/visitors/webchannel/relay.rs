@@ -14,7 +14,7 @@ use wire::visitor::{Act, Answer, Recognised, Visitor};
 use wire::webchannel::seal::{self, Key, Secret};
 use wire::webchannel::{Connection, TOKEN_LIFETIME_MS};
 
-use crate::stage::{Shell, Stage, machine};
+use crate::visitors::stage::{Shell, Stage, machine};
 
 pub(crate) const START: Timestamp = Timestamp(1_773_915_330_000);
 pub(crate) const SESSION: &str = "sess_1";

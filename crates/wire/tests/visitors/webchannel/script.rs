@@ -4,7 +4,7 @@ use domain::content::ToolStatus;
 use domain::session::runs::Outcome;
 
 use super::relay::Relay;
-use crate::stage::script;
+use crate::visitors::stage::script;
 
 pub(crate) fn run(text: &str) {
     script::run(&mut Relay::new(), text, does);

@@ -1,5 +1,7 @@
 //! A client of any dialect in a test, and all five of them on one session.
 
+use std::time::Duration;
+
 use client::{OneSession, Seen, Speaker, blob, control, pi, webchannel};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::Value;
@@ -8,7 +10,8 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::PATIENCE;
+/// As long as the slowest of the real agents may take.
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// One client of one dialect, and all that it heard.
 pub(crate) struct Guest {

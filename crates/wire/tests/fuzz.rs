@@ -5,20 +5,11 @@
 //! must be JSON. `cargo xtask fuzz --seconds N` runs it for longer; a failure names its seed, and
 //! `--seconds 0 --seed S` plays that one again.
 
-#[cfg(test)]
 mod chance;
-#[cfg(test)]
 mod corpus;
-#[cfg(test)]
 mod native;
-#[cfg(test)]
-#[path = "../visitors/stage/room.rs"]
-mod room;
-#[cfg(test)]
 mod spoil;
-#[cfg(test)]
 mod visiting;
-#[cfg(test)]
 mod world;
 
 #[cfg(test)]
@@ -29,11 +20,11 @@ mod tests {
 
     use wire::{blob, control, pi, webchannel};
 
-    use crate::chance::Chance;
-    use crate::corpus::Corpus;
-    use crate::native::{NativeClient, NativeProxy};
-    use crate::visiting::Visiting;
-    use crate::world::{Peer, World};
+    use crate::fuzz::chance::Chance;
+    use crate::fuzz::corpus::Corpus;
+    use crate::fuzz::native::{NativeClient, NativeProxy};
+    use crate::fuzz::visiting::Visiting;
+    use crate::fuzz::world::{Peer, World};
 
     /// How long a run takes unless it is told.
     const SECONDS_DEFAULT: f64 = 2.0;

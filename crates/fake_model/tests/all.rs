@@ -1,0 +1,4 @@
+//! Tests from outside: one program, linked once. A new file of tests is a module here.
+
+mod over_sockets;
+mod real_agents;

@@ -1,0 +1,3 @@
+//! Tests from outside: one program, linked once. A new file of tests is a module here.
+
+mod stored_events;
