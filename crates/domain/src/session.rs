@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-pub use card::Card;
+pub use card::{Card, Deadlines};
 pub use command::{Change, Command, Report, Wish, Word};
 pub use glance::Glance;
 
@@ -83,6 +83,13 @@ pub struct Recorded {
 pub struct Policy {
     /// How long a send waits for its machine before it fails.
     pub send_grace_ms: u64,
+}
+
+impl Policy {
+    /// When a send fails that has waited for its machine since then.
+    fn grace_ends(self, waiting_since: Timestamp) -> Timestamp {
+        waiting_since.plus_ms(self.send_grace_ms)
+    }
 }
 
 impl Default for Policy {
@@ -152,6 +159,18 @@ impl Order {
     }
 }
 
+/// What a command led to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "the overdue events are recorded even when the command is refused"]
+pub struct Performed {
+    /// What the passing of time had led to before the command, whatever became of the command:
+    /// the session may have slept through its deadlines, and a late command must not overtake
+    /// them. A send that waited too long fails even if its machine is back now.
+    pub overdue: Vec<Recorded>,
+    /// What the command itself led to.
+    pub outcome: Result<Vec<Recorded>, Refusal>,
+}
+
 /// State derived from recorded events alone: replaying the ledger rebuilds it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Session {
@@ -169,11 +188,18 @@ pub struct Session {
 }
 
 impl Session {
-    /// Decides a command, records what it leads to and what then follows by itself.
+    /// Records what is overdue, then decides a command and records what it leads to and what
+    /// then follows by itself.
     ///
     /// The events are numbered and already applied here; they must be committed before anybody
     /// hears of them, and this value dropped if they cannot be.
-    pub fn perform(
+    pub fn perform(&mut self, command: &Command, policy: Policy, now: Timestamp) -> Performed {
+        let mut overdue = vec![];
+        self.record(self.overdue(policy, now), None, now, &mut overdue);
+        Performed { overdue, outcome: self.carry_out(command, policy, now) }
+    }
+
+    fn carry_out(
         &mut self,
         command: &Command,
         policy: Policy,
@@ -279,8 +305,14 @@ impl Session {
 
     /// When to say [`Change::Tick`] next.
     pub fn deadline(&self, policy: Policy) -> Option<Timestamp> {
-        let grace = self.queue.order().iter().filter_map(|id| self.grace_ends(id, policy)).min();
-        [grace, self.prompts.deadline(), self.controls.deadline()].into_iter().flatten().min()
+        self.deadlines().next(policy)
+    }
+
+    /// What of this session ends by time alone.
+    pub fn deadlines(&self) -> Deadlines {
+        let waiting = self.queue.order().iter().filter_map(|id| self.waits_since(id)).min();
+        let expiries = [self.prompts.deadline(), self.controls.deadline()];
+        Deadlines { waiting_since: waiting, expires_at: expiries.into_iter().flatten().min() }
     }
 
     /// The last event's number.

@@ -17,7 +17,8 @@ use std::time::Duration;
 use domain::passing::{Delta, Drafts, Passing};
 use domain::session::delivery::{self, State, Told};
 use domain::session::{
-    self, Card, Change, Command, Event, Glance, OrderKey, Policy, Session, Wish,
+    self, Card, Change, Command, Deadlines, Event, Glance, OrderKey, Performed, Policy, Session,
+    Wish,
 };
 use domain::{ConnectionId, Sequence, SessionId, Timestamp};
 use store::{Append, Entry, Epoch, Snapshot};
@@ -122,6 +123,8 @@ struct Loaded {
     /// Orders that left on the current connection.
     told: BTreeSet<OrderKey>,
     told_to: Option<ConnectionId>,
+    /// What the stored card says of its deadlines: the next start of the relay goes by it.
+    card_deadlines: Option<Deadlines>,
 }
 
 /// What one batch of commands led to.
@@ -249,7 +252,21 @@ impl Owner {
                 }
             }
         }
+        self.keep_card(&mut batch);
         self.submit(batch);
+    }
+
+    /// The card is stored again when it no longer says when the session must be woken.
+    fn keep_card(&mut self, batch: &mut Batch) {
+        let Some(loaded) = self.loaded.as_mut() else { return };
+        let deadlines = Some(loaded.session.deadlines());
+        if loaded.session.head() == Sequence(0) || loaded.card_deadlines == deadlines {
+            return;
+        }
+        loaded.card_deadlines = deadlines;
+        batch.is_shown = true;
+        let card = Some(Box::new(loaded.session.card()));
+        batch.outgoing.push(Outgoing::Events(card, vec![]));
     }
 
     async fn decide(&mut self, mut command: Command, reply: Reply, batch: &mut Batch) {
@@ -270,15 +287,18 @@ impl Owner {
         }
         let now = self.shared.clock.now();
         let Some(loaded) = self.loaded.as_mut() else { return };
-        match loaded.session.perform(&command, self.shared.policy, now) {
+        let Performed { overdue, outcome } =
+            loaded.session.perform(&command, self.shared.policy, now);
+        for recorded in overdue.iter().chain(outcome.iter().flatten()) {
+            settle_drafts(&mut self.drafts, &recorded.event);
+        }
+        self.collect_orders(batch);
+        self.publish_later(overdue, batch);
+        match outcome {
             Err(refusal) => {
                 batch.outgoing.push(Outgoing::Denied(reply, Denied::Refused(refusal)));
             }
             Ok(events) => {
-                for recorded in &events {
-                    settle_drafts(&mut self.drafts, &recorded.event);
-                }
-                self.collect_orders(batch);
                 let published = self.publish_later(events, batch);
                 batch.outgoing.push(Outgoing::Done(reply, published));
             }
@@ -360,7 +380,7 @@ impl Owner {
 
     fn submit(&mut self, batch: Batch) {
         let Batch { entries, sends, is_shown, outgoing } = batch;
-        if !entries.is_empty() {
+        if !entries.is_empty() || is_shown {
             self.submitted += 1;
             if let Some(append) = self.append(entries, sends, is_shown) {
                 self.shared.metrics.appends_waiting.fetch_add(1, Ordering::Relaxed);
@@ -444,8 +464,10 @@ impl Owner {
             return Ok(());
         }
         let load = async {
-            let loaded = load(&self.id, &self.shared.books).await?;
+            let mut loaded = load(&self.id, &self.shared.books).await?;
             self.show_unseen(&loaded.session).await?;
+            let listing = self.shared.directory.get(&self.id);
+            loaded.card_deadlines = listing.and_then(|listing| listing.card.deadlines);
             Ok::<_, store::Fault>(loaded)
         };
         self.loaded = Some(load.await.map_err(|fault| fault.to_string())?);
@@ -495,7 +517,14 @@ async fn load(id: &SessionId, books: &Books) -> Result<Loaded, store::Fault> {
             session.apply(recorded);
         }
     }
-    Ok(Loaded { session, epoch: lease.epoch, snapshot_at, told: BTreeSet::new(), told_to: None })
+    Ok(Loaded {
+        session,
+        epoch: lease.epoch,
+        snapshot_at,
+        told: BTreeSet::new(),
+        told_to: None,
+        card_deadlines: None,
+    })
 }
 
 /// How a send stands after this event, for the ledger's index.

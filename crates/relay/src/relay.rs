@@ -2,14 +2,14 @@
 //!
 //! Not here: the tasks behind it (`owner`, `fleet_owner`, `books`), connections (`gate`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::fleet::{self, Claim, Fleet, Launch, Named};
 use domain::passing::Delta;
 use domain::session::status::DownReason;
-use domain::session::{Change, Command};
+use domain::session::{Card, Change, Command};
 use domain::{ClientKey, ConnectionId, Refusal, RequestId, Sequence, SessionId, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 use wire::native::{Denied, Listing};
@@ -62,12 +62,14 @@ impl Relay {
     ) -> Result<Self, store::Fault> {
         let (hub, routes) = (Hub::default(), Arc::new(Routes::default()));
         let directory = Arc::new(Directory::default());
-        let mut reached = vec![];
+        let (mut reached, mut waiting) = (vec![], BTreeSet::new());
         for row in books.streams().await? {
             let Some(card) = row.card else { continue };
             let card = store::codec::decode_card(&card)?;
             if card.status.via().is_some() {
                 reached.push(row.id.clone());
+            } else if let Some(at) = wakes_at(&card, policies.session) {
+                waiting.insert((at, row.id.clone()));
             }
             directory.show(&row.id, card);
             directory.advance(&row.id, row.head);
@@ -97,6 +99,7 @@ impl Relay {
             let down = Change::Down { connection: None, reason: DownReason::ProxyDisconnected };
             relay.tell(&session, Command::Relay(down), Reply::Nobody).await;
         }
+        relay.wake(waiting);
         relay.keep_up();
         Ok(relay)
     }
@@ -335,6 +338,26 @@ impl Relay {
         self.0.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Wakes sessions when their time comes. From then on each looks after its own deadlines.
+    fn wake(&self, mut waiting: BTreeSet<(Timestamp, SessionId)>) {
+        let (clock, alive) = (self.0.ports.clock.clone(), Arc::downgrade(&self.0));
+        self.0.ports.tasks.spawn("deadlines", async move {
+            while let Some((at, session)) = waiting.pop_first() {
+                let mut now = clock.now();
+                while now < at {
+                    let nap_ms = at.ms_since(now).min(owner::NAP_MS_MAX);
+                    tokio::time::sleep(Duration::from_millis(nap_ms)).await;
+                    now = clock.now();
+                }
+                let Some(relay) = alive.upgrade().map(Self) else { return };
+                // It may have been erased since.
+                if relay.directory().knows(&session) {
+                    relay.tell(&session, Command::Relay(Change::Tick), Reply::Nobody).await;
+                }
+            }
+        });
+    }
+
     /// Offers the ledger its upkeep for as long as the relay lives.
     fn keep_up(&self) {
         let (books, alive) = (self.0.shared.books.clone(), Arc::downgrade(&self.0));
@@ -347,6 +370,14 @@ impl Relay {
     }
 }
 
+/// When a session that is away must be woken; at once if its card does not say.
+fn wakes_at(card: &Card, policy: domain::session::Policy) -> Option<Timestamp> {
+    card.deadlines.map_or(Some(Timestamp(0)), |deadlines| deadlines.next(policy))
+}
+
 fn going_down() -> Denied {
     Denied::Failed("the relay is going down".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

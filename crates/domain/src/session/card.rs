@@ -1,7 +1,7 @@
 //! The card: what lists and greetings show of a session without opening it.
 //!
 //! Stored beside the ledger whenever one of its facts changes, so that a relay with thousands of
-//! sessions starts without replaying any.
+//! sessions starts without replaying any, and still wakes those whose deadlines come.
 //!
 //! Not here: the head of the ledger, which changes with every event (`store`).
 
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::config::AgentConfig;
 use super::prompts::Prompt;
 use super::status::Status;
-use super::{Event, Session};
-use crate::RunId;
+use super::{Event, Policy, Session};
+use crate::{RunId, Timestamp};
 
 /// What lists and greetings show of a session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -30,6 +30,30 @@ pub struct Card {
     /// Results of tools, as of when the card was made.
     #[serde(default)]
     pub results: u64,
+    /// When time alone changes the session; `None` when the release that made the card did not
+    /// say.
+    #[serde(default)]
+    pub deadlines: Option<Deadlines>,
+}
+
+/// What of a session ends by time alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deadlines {
+    /// Since when the first of its sends waits for the machine that is away. When that send fails
+    /// depends on how the relay is configured then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_since: Option<Timestamp>,
+    /// When the first prompt or control request expires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Deadlines {
+    /// The first one.
+    pub fn next(self, policy: Policy) -> Option<Timestamp> {
+        let grace = self.waiting_since.map(|since| policy.grace_ends(since));
+        [grace, self.expires_at].into_iter().flatten().min()
+    }
 }
 
 impl Card {
@@ -54,6 +78,7 @@ impl Session {
             run: self.runs.active().cloned(),
             messages: self.transcript.messages(),
             results: self.transcript.results(),
+            deadlines: Some(self.deadlines()),
         }
     }
 }

@@ -26,28 +26,32 @@ impl Session {
 
     /// What follows from the state and the time alone.
     pub fn due(&self, policy: Policy, now: Timestamp) -> Vec<Event> {
-        let mut events: Vec<Event> =
-            self.prompts.expire(now).into_iter().map(Event::Prompt).collect();
-        events.extend(self.controls.expire(now).into_iter().map(Event::Control));
-        let late = self
-            .queue
-            .order()
-            .iter()
-            .filter(|id| self.grace_ends(id, policy).is_some_and(|ends| ends <= now));
-        events.extend(late.map(|id| {
-            fail(id, SESSION_NOT_CONNECTED, "The session's machine stayed away; nothing was sent")
-        }));
+        let mut events = self.overdue(policy, now);
         if events.is_empty() {
             events.extend(self.hand_over().into_iter().map(Event::Delivery));
         }
         events
     }
 
-    /// When a waiting send fails for want of its machine.
-    pub(super) fn grace_ends(&self, id: &MessageId, policy: Policy) -> Option<Timestamp> {
+    /// What has come to its end by time alone.
+    pub(super) fn overdue(&self, policy: Policy, now: Timestamp) -> Vec<Event> {
+        let mut events: Vec<Event> =
+            self.prompts.expire(now).into_iter().map(Event::Prompt).collect();
+        events.extend(self.controls.expire(now).into_iter().map(Event::Control));
+        let late =
+            self.queue.order().iter().filter(|id| {
+                self.waits_since(id).is_some_and(|since| policy.grace_ends(since) <= now)
+            });
+        events.extend(late.map(|id| {
+            fail(id, SESSION_NOT_CONNECTED, "The session's machine stayed away; nothing was sent")
+        }));
+        events
+    }
+
+    /// Since when a send waits for its machine, if that is what it waits for.
+    pub(super) fn waits_since(&self, id: &MessageId) -> Option<Timestamp> {
         let since = self.status.down_since()?;
-        let accepted = self.sends.accepted_at(id)?;
-        Some(since.max(accepted).plus_ms(policy.send_grace_ms))
+        Some(since.max(self.sends.accepted_at(id)?))
     }
 
     /// The waiting sends that may leave now. Their hand-over is recorded before they do.

@@ -20,7 +20,7 @@ use super::delivery::{Mode, Send};
 use super::prompts::{Choice, Expiry, Prompt, Settled};
 use super::runs::Outcome;
 use super::status::{Activity, DownReason, Health, Meta, Via};
-use super::{Event, Order, Policy, Recorded, Session};
+use super::{Event, Order, Performed, Policy, Recorded, Session};
 use crate::content::{Author, Digest, Failure, Message, Part};
 use crate::{
     ClientId, Content, LinkPosition, Principal, Refusal, RequestId, Role, Sequence, Timestamp,
@@ -62,9 +62,12 @@ impl Story {
 
     fn perform(&mut self, command: &Command) -> Told {
         let policy = Policy::default();
-        let recorded = self.session.perform(command, policy, self.now)?;
+        let Performed { overdue, outcome } = self.session.perform(command, policy, self.now);
+        self.history.extend(overdue.clone());
+        let recorded = outcome?;
         self.history.extend(recorded.clone());
-        Ok(recorded.iter().map(|recorded| brief(&recorded.event)).collect())
+        let all = overdue.iter().chain(&recorded);
+        Ok(all.map(|recorded| brief(&recorded.event)).collect())
     }
 
     fn wish(&mut self, who: &Principal, wish: Wish) -> Told {

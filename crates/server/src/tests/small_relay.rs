@@ -128,7 +128,8 @@ impl Inside for SmallRelay {
         Box::pin(async move {
             let mut state = self.known(session)?;
             let performed = state.session.perform(&command, Policy::default(), crate::clock::now());
-            let recorded = performed.map_err(Denied::Refused)?;
+            state.history.extend(performed.overdue);
+            let recorded = performed.outcome.map_err(Denied::Refused)?;
             state.history.extend(recorded.iter().cloned());
             Ok(recorded)
         })

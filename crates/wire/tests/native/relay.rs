@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::fleet::{self, AgentOffer, Fleet, Offer};
 use domain::session::status::{Health, Meta, Via};
-use domain::session::{Change, Command, Policy, Recorded, Report, Session, Word};
+use domain::session::{Change, Command, Performed, Policy, Recorded, Report, Session, Word};
 use domain::{ConnectionId, Principal, Refusal, Role, Sequence, SessionId, Timestamp};
 use serde_json::Value;
 use wire::native::frames::{ResumableSessions, ToolOutput};
@@ -214,10 +214,12 @@ impl Relay {
 
     pub(crate) fn say(&mut self, id: &SessionId, command: &Command) -> Result<(), Refusal> {
         let stream = self.sessions.get_mut(id).ok_or(Refusal::SessionUnknown)?;
-        let recorded = stream.session.perform(command, Policy::default(), self.now)?;
-        stream.ledger.extend(recorded.iter().cloned());
-        self.publish(id, &recorded, |_| true);
-        Ok(())
+        let Performed { mut overdue, outcome } =
+            stream.session.perform(command, Policy::default(), self.now);
+        let refused = outcome.map(|recorded| overdue.extend(recorded));
+        stream.ledger.extend(overdue.iter().cloned());
+        self.publish(id, &overdue, |_| true);
+        refused
     }
 
     /// Records without telling those whom `hears` leaves out: their queue overflowed.
@@ -244,7 +246,8 @@ impl Relay {
         let connection = self.machine_connection.clone();
         let command = Command::Proxy(Word { connection, position: None, report });
         let stream = self.sessions.get_mut(&id.into()).unwrap();
-        let recorded = stream.session.perform(&command, Policy::default(), self.now).unwrap();
+        let performed = stream.session.perform(&command, Policy::default(), self.now);
+        let recorded = performed.outcome.unwrap();
         stream.ledger.extend(recorded.iter().cloned());
         self.publish(&id.into(), &recorded, |name| name != deaf);
     }

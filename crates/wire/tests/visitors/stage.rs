@@ -14,7 +14,7 @@ use bytes::Bytes;
 use domain::content::{Attachment, Usage};
 use domain::fleet::LaunchWish;
 use domain::session::status::{Health, Meta, Via};
-use domain::session::{Change, Command, Event, Policy, Recorded, runs};
+use domain::session::{Change, Command, Event, Performed, Policy, Recorded, runs};
 use domain::{ConnectionId, Principal, Refusal, Role, Sequence, SessionId, Timestamp};
 use serde_json::Value;
 use wire::port::{Denied, Listing, PageOf, Throttle};
@@ -292,8 +292,8 @@ impl<S: Shell> Stage<S> {
     ) -> Result<Vec<Recorded>, Refusal> {
         let now = self.now;
         let room = self.rooms.get_mut(session).unwrap();
-        let recorded = room.session.perform(command, Policy::default(), now)?;
-        for event in &recorded {
+        let Performed { overdue, outcome } = room.session.perform(command, Policy::default(), now);
+        for event in overdue.iter().chain(outcome.iter().flatten()) {
             let room = self.rooms.get_mut(session).unwrap();
             room.ledger.push(event.clone());
             if matches!(event.event, Event::Run(runs::Event::Ended { .. })) {
@@ -307,7 +307,7 @@ impl<S: Shell> Stage<S> {
                 }
             }
         }
-        Ok(recorded)
+        outcome
     }
 
     fn show(&mut self, name: &str, event: &Recorded, encoded: &Encoded) {

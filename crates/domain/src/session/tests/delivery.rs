@@ -76,6 +76,34 @@ fn the_grace_time_begins_with_the_send_when_the_machine_was_away_before() {
     assert_eq!(unseen.deadline(), Some(START.plus_ms(30_000)));
 }
 
+// spec: native/delivery_state.6
+#[test]
+fn a_machine_that_returns_too_late_does_not_get_what_waited() {
+    let mut story = Story::linked();
+    story.down();
+    story.send("m1").unwrap();
+    // Nobody woke the session in between: the relay itself was away.
+    story.now = story.now.plus_ms(30_000);
+    let back = story.up("socket-2", Some(JOURNAL));
+    assert_eq!(back, ["failed m1: session_not_connected", "up through socket-2"]);
+    assert_eq!(story.owed(), nothing());
+}
+
+#[test]
+fn the_card_of_a_session_that_is_away_says_when_time_changes_it() {
+    let policy = Policy { send_grace_ms: 7_000 };
+    let next = |story: &Story| story.session.card().deadlines.unwrap().next(policy);
+    let mut story = Story::linked();
+    story.asked(prompt("p1", Some((60_000, None)))).unwrap();
+    story.down();
+    assert_eq!(next(&story), Some(START.plus_ms(60_000)));
+    story.send("m1").unwrap();
+    assert_eq!(next(&story), Some(START.plus_ms(7_000)));
+    assert_eq!(story.session.deadline(policy), next(&story));
+    story.up("socket-2", Some(JOURNAL));
+    assert_eq!(next(&story), Some(START.plus_ms(60_000)));
+}
+
 #[test]
 fn a_machine_that_returns_in_time_gets_what_waited() {
     let mut story = Story::linked();

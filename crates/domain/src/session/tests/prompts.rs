@@ -3,6 +3,16 @@
 use super::super::prompts::PROMPTS_OPEN_MAX;
 use super::*;
 
+#[test]
+fn an_answer_after_the_time_of_its_question_is_refused_although_nobody_had_woken_the_session() {
+    let mut story = asked(Some((60_000, Some("no"))));
+    story.now = story.now.plus_ms(60_000);
+    let late = story.answer(&ada(), Some("a1"), "yes");
+    assert_eq!(late, Err(Refusal::PromptNotOpen("p1".into())));
+    assert_eq!(brief(&story.history.last().unwrap().event), "p1: no, says the clock");
+    assert_eq!(story.owed(), ["answer p1: no, says the clock"]);
+}
+
 // spec: native/permission_prompt_relay_behavior.1
 #[test]
 fn a_question_is_recorded_and_open() {

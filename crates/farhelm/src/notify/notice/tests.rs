@@ -12,7 +12,15 @@ fn card() -> Card {
     meta.machine = Some("workshop".into());
     meta.workspace_path = Some("/home/ada/kite".to_owned());
     let status = Status { meta, ..Status::default() };
-    Card { status, config: None, prompts: vec![], run: None, messages: 0, results: 0 }
+    Card {
+        status,
+        config: None,
+        prompts: vec![],
+        run: None,
+        messages: 0,
+        results: 0,
+        deadlines: None,
+    }
 }
 
 fn prompt(text: Content<String>, input: &str) -> Prompt {

@@ -1,0 +1,129 @@
+//! Deadlines outlive the relay: what came to its end meanwhile, and what will.
+
+use domain::session::prompts::Settled;
+use domain::session::{Event, delivery, prompts};
+use store::Append;
+
+use super::*;
+
+const GRACE_MS: u64 = 2_000;
+
+fn failed(recorded: &Recorded) -> bool {
+    matches!(&recorded.event, Event::Delivery(delivery::Event::Failed { .. }))
+}
+
+fn expired(recorded: &Recorded) -> bool {
+    matches!(
+        &recorded.event,
+        Event::Prompt(prompts::Event::Settled { settled: Settled::ByExpiry, .. })
+    )
+}
+
+fn left(recorded: &Recorded) -> bool {
+    matches!(&recorded.event, Event::Delivery(delivery::Event::HandedOver { .. }))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_that_became_overdue_while_the_relay_was_down_fails_and_never_runs() {
+    let mut stage = Stage::new(GRACE_MS).await;
+    stage.away("s1").await;
+    stage.send("s1", "m1").await;
+    stage.kill();
+    tokio::time::advance(Duration::from_secs(3_600)).await;
+    stage.start().await;
+    stage.recorded("s1", failed).await;
+    stage.up("s1").await;
+    assert!(!stage.ledger("s1").await.iter().any(left));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_returns_before_the_session_is_woken_does_not_get_an_overdue_send() {
+    let mut stage = Stage::new(GRACE_MS).await;
+    stage.away("s1").await;
+    stage.send("s1", "m1").await;
+    stage.kill();
+    tokio::time::advance(Duration::from_secs(3_600)).await;
+    stage.start().await;
+    stage.up("s1").await;
+    let ledger = stage.ledger("s1").await;
+    assert!(ledger.iter().any(failed) && !ledger.iter().any(left), "{ledger:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_that_still_waits_when_the_relay_starts_fails_at_its_time() {
+    let mut stage = Stage::new(60_000).await;
+    stage.away("s1").await;
+    stage.send("s1", "m1").await;
+    let accepted_at = stage.clock.now();
+    stage.kill();
+    tokio::time::advance(Duration::from_secs(30)).await;
+    stage.start().await;
+    assert!(!stage.ledger("s1").await.iter().any(failed));
+    assert_eq!(stage.recorded("s1", failed).await.at, accepted_at.plus_ms(60_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_with_a_timeout_expires_although_its_machine_was_away_before_the_restart() {
+    let mut stage = Stage::new(GRACE_MS).await;
+    stage.up("s1").await;
+    stage.ask("s1", "p1", 60_000).await;
+    let asked_at = stage.clock.now();
+    stage.down("s1").await;
+    stage.kill();
+    tokio::time::advance(Duration::from_secs(10)).await;
+    stage.start().await;
+    assert_eq!(stage.recorded("s1", expired).await.at, asked_at.plus_ms(60_000));
+    let card = stage.relay().directory().get(&"s1".into()).unwrap().card;
+    assert!(card.prompts.is_empty(), "{card:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_sessions_whose_time_has_come_are_woken_when_the_relay_starts() {
+    let mut stage = Stage::new(GRACE_MS).await;
+    for number in 0..300 {
+        stage.away(&format!("s{number}")).await;
+    }
+    for overdue in ["s7", "s70"] {
+        stage.send(overdue, "m1").await;
+    }
+    stage.kill();
+    tokio::time::advance(Duration::from_secs(3_600)).await;
+    stage.start().await;
+    for overdue in ["s7", "s70"] {
+        stage.recorded(overdue, failed).await;
+    }
+    assert_eq!(stage.relay().metrics().owners.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_card_does_not_say_its_deadlines_is_woken_once_to_tell_them() {
+    let mut stage = Stage::new(GRACE_MS).await;
+    stage.away("s1").await;
+    stage.send("s1", "m1").await;
+    stage.kill();
+    stage.rewrite_card("s1", |card| drop(card.as_object_mut().unwrap().remove("deadlines"))).await;
+    tokio::time::advance(Duration::from_secs(3_600)).await;
+    stage.start().await;
+    stage.recorded("s1", failed).await;
+    let known = || stage.relay().directory().get(&"s1".into()).unwrap().card.deadlines;
+    assert_eq!(known(), Some(domain::session::Deadlines::default()));
+}
+
+impl Stage {
+    /// Puts another card in the place of a session's, while no relay runs.
+    async fn rewrite_card(&self, session: &str, change: impl Fn(&mut serde_json::Value)) {
+        let mut ledger = loop {
+            match self.disk.open() {
+                Ok(ledger) => break ledger,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        };
+        let row = ledger.reader().unwrap().stream(&session.into()).unwrap().unwrap();
+        let mut card = serde_json::from_slice(&row.card.unwrap()).unwrap();
+        change(&mut card);
+        let epoch = ledger.acquire(&session.into(), "test").unwrap().epoch;
+        let mut append = Append::new(session.into(), epoch);
+        append.card = Some(serde_json::to_vec(&card).unwrap());
+        ledger.commit(&[append]).unwrap()[0].clone().unwrap();
+    }
+}
