@@ -29,7 +29,7 @@ pub use known::{KNOWN, Known, driver_of};
 pub use login::{Login, login_of};
 pub use moments::moment;
 pub use names::{run_id, uuid_of};
-pub use program::{Earlier, Launcher, Program, Setup};
+pub use program::{Earlier, Launcher, Program, Setup, variable};
 pub use scribe::{Drawing, Outlives, Piece, Scribe};
 pub use served::{
     Exit, FileDeed, FileFault, FileFaultKind, FileJob, IS_SERVED, Kept, Picture, Place,
