@@ -197,6 +197,10 @@ impl Driver for Watched {
         self.driver.deadline()
     }
 
+    fn conversation(&self) -> Option<&str> {
+        self.driver.conversation()
+    }
+
     fn is_at_rest(&self) -> bool {
         self.driver.is_at_rest()
     }
@@ -218,6 +222,23 @@ mod tests {
         journal::encode(&Record::Acked(2), &mut lines);
         assert_eq!(end_of(&Step::Attempting, &lines), Some(end));
         assert_eq!(end_of(&Step::Received, &lines), None);
+    }
+
+    #[test]
+    fn a_watched_driver_names_its_conversation() {
+        let setup = agents::Setup {
+            session: "s".into(),
+            notes: r#"{"conversation":"c1"}"#.to_owned(),
+            launcher: agents::Launcher::default(),
+            workspace: "/".into(),
+            model: None,
+            mode: None,
+            earlier: None,
+            variables: std::collections::BTreeMap::new(),
+        };
+        let driver = agents::driver_of("claude", setup);
+        assert_eq!(driver.conversation(), Some("c1"));
+        assert_eq!(Watched { driver, file: None }.conversation(), Some("c1"));
     }
 
     #[test]
