@@ -355,6 +355,10 @@ impl Driver for Codex {
         self.notes.thread.as_deref()
     }
 
+    fn shorten_notes(&self, notes: &str) -> Option<String> {
+        Some(Notes::shortened(notes))
+    }
+
     fn is_at_rest(&self) -> bool {
         let is_waiting = self.rpc.pending().any(|why| !matches!(why, Why::Ignored | Why::Models));
         self.is_up()

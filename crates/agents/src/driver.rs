@@ -224,6 +224,12 @@ pub trait Driver: std::fmt::Debug + std::marker::Send {
     fn conversation(&self) -> Option<&str> {
         None
     }
+    /// The session's notes without the lines that newer ones replace, for a driver that takes
+    /// many: reading what is left gives the same. `None`: all of them count.
+    fn shorten_notes(&self, notes: &str) -> Option<String> {
+        let _ = notes;
+        None
+    }
     /// Whether a program runs, has nothing to do, and can be started again without loss.
     fn is_at_rest(&self) -> bool;
 }

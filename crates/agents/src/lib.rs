@@ -14,6 +14,7 @@ mod known;
 mod login;
 mod moments;
 mod names;
+mod notes;
 pub mod panel;
 pub mod pi;
 mod program;

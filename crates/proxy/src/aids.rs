@@ -197,6 +197,10 @@ impl Driver for Watched {
         self.driver.deadline()
     }
 
+    fn shorten_notes(&self, notes: &str) -> Option<String> {
+        self.driver.shorten_notes(notes)
+    }
+
     fn conversation(&self) -> Option<&str> {
         self.driver.conversation()
     }
@@ -225,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watched_driver_names_its_conversation() {
+    fn a_watched_driver_names_its_conversation_and_shortens_its_notes() {
         let setup = agents::Setup {
             session: "s".into(),
             notes: r#"{"conversation":"c1"}"#.to_owned(),
@@ -238,7 +242,10 @@ mod tests {
         };
         let driver = agents::driver_of("claude", setup);
         assert_eq!(driver.conversation(), Some("c1"));
-        assert_eq!(Watched { driver, file: None }.conversation(), Some("c1"));
+        let watched = Watched { driver, file: None };
+        assert_eq!(watched.conversation(), Some("c1"));
+        let notes = "\"imported\"\n\"imported\"\n";
+        assert_eq!(watched.shorten_notes(notes).as_deref(), Some("\"imported\"\n"));
     }
 
     #[test]
