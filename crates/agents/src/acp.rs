@@ -280,6 +280,10 @@ impl Driver for Acp {
         self.notes.conversation.as_deref()
     }
 
+    fn shorten_notes(&self, notes: &str) -> Option<String> {
+        Some(Notes::shortened(notes))
+    }
+
     fn is_at_rest(&self) -> bool {
         matches!(self.phase, Phase::Up)
             && self.turn.is_none()

@@ -170,6 +170,10 @@ impl Driver for Claude {
         self.notes.conversation.as_deref()
     }
 
+    fn shorten_notes(&self, notes: &str) -> Option<String> {
+        Some(Notes::shortened(notes))
+    }
+
     fn is_at_rest(&self) -> bool {
         self.is_resting()
     }

@@ -176,7 +176,10 @@ impl Codex {
     fn order(&mut self, order: &Order, now: Timestamp) {
         match order {
             Order::Answer { request, prompt, choice, detail } => {
-                self.answer(request, prompt, choice.as_ref(), detail.as_ref(), now);
+                let Some(detail) = self.scribe.open_answer(request, detail.as_ref()) else {
+                    return;
+                };
+                self.answer(request, prompt, choice.as_ref(), &detail, now);
             }
             Order::Control { request, control: Control::Interrupt { run } } => {
                 self.interrupt(request, run.as_ref(), now);
@@ -350,6 +353,10 @@ impl Driver for Codex {
 
     fn conversation(&self) -> Option<&str> {
         self.notes.thread.as_deref()
+    }
+
+    fn shorten_notes(&self, notes: &str) -> Option<String> {
+        Some(Notes::shortened(notes))
     }
 
     fn is_at_rest(&self) -> bool {

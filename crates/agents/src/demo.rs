@@ -36,6 +36,7 @@ use domain::session::runs::Outcome;
 use domain::session::status::{Activity, CloseReason, Health};
 use domain::{ChoiceId, Content, ModelId, PromptId, RequestId, Sequence, Timestamp};
 
+use crate::driver::open_answer;
 use crate::{Driver, File, Input, Lookup, Order, Output, run_id};
 use record::Record;
 pub use record::{Line, REMEMBERED_MAX};
@@ -167,11 +168,11 @@ impl Demo {
         request: &RequestId,
         prompt: &PromptId,
         choice: Option<&ChoiceId>,
-        detail: Option<&AnswerDetail>,
+        detail: &AnswerDetail,
         now: Timestamp,
     ) -> Vec<Output> {
-        let edited = detail.and_then(|detail| edited_command(detail.updated_input.as_deref()?));
-        let answers = detail.and_then(|detail| detail.answers.as_deref());
+        let edited = detail.updated_input.as_deref().and_then(edited_command);
+        let answers = detail.answers.as_deref();
         let given = Given { edited: edited.as_deref(), answers };
         let taken = match &mut self.run {
             Some(run) => run.answer(prompt, choice.map(ChoiceId::as_str), &given, now),
@@ -182,7 +183,7 @@ impl Demo {
             return vec![done(request, Some(failure))];
         }
         let mut outputs = vec![done(request, None)];
-        if detail.is_some_and(|detail| detail.stop) {
+        if detail.stop {
             outputs.extend(self.end_run(Outcome::Interrupted, now));
         } else {
             outputs.extend(self.go_on(now));
@@ -280,8 +281,10 @@ impl Driver for Demo {
                 vec![Output::LookedUp { id: id.clone(), attempt: *attempt, found }]
             }
             Order::Answer { request, prompt, choice, detail } => {
-                let detail = detail.as_ref().and_then(Content::open);
-                self.answer(request, prompt, choice.as_ref(), detail, now)
+                match open_answer(detail.as_ref()) {
+                    Ok(detail) => self.answer(request, prompt, choice.as_ref(), &detail, now),
+                    Err(failure) => vec![done(request, Some(failure))],
+                }
             }
             Order::Control { request, control } => self.control(request, control, now),
             // There is no program to end.

@@ -224,6 +224,42 @@ pub trait Driver: std::fmt::Debug + std::marker::Send {
     fn conversation(&self) -> Option<&str> {
         None
     }
+    /// The session's notes without the lines that newer ones replace, for a driver that takes
+    /// many: reading what is left gives the same. `None`: all of them count.
+    fn shorten_notes(&self, notes: &str) -> Option<String> {
+        let _ = notes;
+        None
+    }
     /// Whether a program runs, has nothing to do, and can be started again without loss.
     fn is_at_rest(&self) -> bool;
+}
+
+/// An answer whose detail this machine cannot decrypt.
+#[cfg(test)]
+pub(crate) fn sealed_answer(prompt: &PromptId, choice: &str) -> Order {
+    let sealed = domain::content::Sealed {
+        key: "k".to_owned(),
+        nonce: "bm9uY2U=".to_owned(),
+        body: "Ym9keQ==".to_owned(),
+    };
+    Order::Answer {
+        request: "sealed".into(),
+        prompt: prompt.clone(),
+        choice: Some(choice.into()),
+        detail: Some(Content::Sealed(sealed)),
+    }
+}
+
+/// What an answer carries besides its choice. A sealed detail cannot be read here: the whole
+/// answer is refused, because its choice alone may not be what the person meant.
+pub(crate) fn open_answer(detail: Option<&Content<AnswerDetail>>) -> Result<AnswerDetail, Failure> {
+    match detail {
+        None => Ok(AnswerDetail::default()),
+        Some(Content::Open(detail)) => Ok(detail.clone()),
+        Some(Content::Sealed(_)) => {
+            let words = "This machine cannot decrypt the answer, so it was not given to the \
+                         agent. Answer again without encryption";
+            Err(Failure::new("control_not_supported", words))
+        }
+    }
 }

@@ -14,6 +14,7 @@ mod known;
 mod login;
 mod moments;
 mod names;
+mod notes;
 pub mod panel;
 pub mod pi;
 mod program;
@@ -29,7 +30,7 @@ pub use known::{KNOWN, Known, driver_of};
 pub use login::{Login, login_of};
 pub use moments::moment;
 pub use names::{run_id, uuid_of};
-pub use program::{Earlier, Launcher, Program, Setup};
+pub use program::{Earlier, Launcher, Program, Setup, variable};
 pub use scribe::{Drawing, Outlives, Piece, Scribe};
 pub use served::{
     Exit, FileDeed, FileFault, FileFaultKind, FileJob, IS_SERVED, Kept, Picture, Place,

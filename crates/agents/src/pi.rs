@@ -174,6 +174,10 @@ impl Driver for Pi {
         Some(self.known.session.as_str()).filter(|session| !session.is_empty())
     }
 
+    fn shorten_notes(&self, notes: &str) -> Option<String> {
+        Some(Notes::shortened(notes))
+    }
+
     fn is_at_rest(&self) -> bool {
         self.life == Life::Up
             && self.scribe.run().is_none()

@@ -29,6 +29,12 @@ impl Program {
     }
 }
 
+/// What a variable is set to: where it is set twice, the last one counts, as it does for the
+/// program that is started with them.
+pub fn variable<'a>(env: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    env.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
 /// How an agent is started on this machine, before a driver adds its own arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Launcher {

@@ -21,13 +21,14 @@ use domain::passing::Voice;
 use domain::session::Report;
 use domain::session::config::AgentConfig;
 use domain::session::delivery::Send;
-use domain::session::prompts::Prompt;
+use domain::session::prompts::{AnswerDetail, Prompt};
 use domain::session::runs::Outcome;
 use domain::session::status::{Activity, CloseReason, Health};
 use domain::session::transcript::{ContextUse, Notice};
 use domain::{Content, MessageId, PromptId, RequestId, RunId, Sequence, Timestamp, ToolCallId};
 
-use crate::{Kept, Output, Picture};
+use crate::driver::open_answer;
+use crate::{Kept, Output, Picture, run_id};
 use complaints::Complaints;
 use messages::Messages;
 pub use pictures::Drawing;
@@ -150,6 +151,18 @@ impl Scribe {
         self.report(Report::SendDelivered { id, attempt, run });
     }
 
+    /// The agent's record has a send, but its program ended before it said so. Nothing else is
+    /// known of the run: it is told as interrupted.
+    pub fn delivered_and_cut_off(&mut self, id: &MessageId, attempt: Sequence) {
+        if let Some(run) = self.run.clone() {
+            return self.delivered(id, attempt, Some(run));
+        }
+        let run = run_id(id, attempt);
+        self.delivered(id, attempt, Some(run.clone()));
+        self.report(Report::RunStarted { run: run.clone(), cause: Some(id.clone()) });
+        self.report(Report::RunEnded { run, outcome: Outcome::Interrupted, usage: None });
+    }
+
     /// A send certainly did not reach the agent.
     pub fn not_delivered(&mut self, id: &MessageId, attempt: Sequence, failure: Failure) {
         let (id, attempt) = (id.clone(), Some(attempt));
@@ -178,6 +191,22 @@ impl Scribe {
         if self.prompts.insert(prompt.id.clone()) {
             self.report(Report::Asked(prompt));
             self.activity("waiting_for_user", "Waiting for an answer", now);
+        }
+    }
+
+    /// What an answer carries besides its choice. `None`: it cannot be read here, and the answer
+    /// is refused; the prompt stays open.
+    pub fn open_answer(
+        &mut self,
+        request: &RequestId,
+        detail: Option<&Content<AnswerDetail>>,
+    ) -> Option<AnswerDetail> {
+        match open_answer(detail) {
+            Ok(detail) => Some(detail),
+            Err(failure) => {
+                self.answered(request, Some(failure));
+                None
+            }
         }
     }
 

@@ -197,6 +197,14 @@ impl Driver for Watched {
         self.driver.deadline()
     }
 
+    fn shorten_notes(&self, notes: &str) -> Option<String> {
+        self.driver.shorten_notes(notes)
+    }
+
+    fn conversation(&self) -> Option<&str> {
+        self.driver.conversation()
+    }
+
     fn is_at_rest(&self) -> bool {
         self.driver.is_at_rest()
     }
@@ -218,6 +226,26 @@ mod tests {
         journal::encode(&Record::Acked(2), &mut lines);
         assert_eq!(end_of(&Step::Attempting, &lines), Some(end));
         assert_eq!(end_of(&Step::Received, &lines), None);
+    }
+
+    #[test]
+    fn a_watched_driver_names_its_conversation_and_shortens_its_notes() {
+        let setup = agents::Setup {
+            session: "s".into(),
+            notes: r#"{"conversation":"c1"}"#.to_owned(),
+            launcher: agents::Launcher::default(),
+            workspace: "/".into(),
+            model: None,
+            mode: None,
+            earlier: None,
+            variables: std::collections::BTreeMap::new(),
+        };
+        let driver = agents::driver_of("claude", setup);
+        assert_eq!(driver.conversation(), Some("c1"));
+        let watched = Watched { driver, file: None };
+        assert_eq!(watched.conversation(), Some("c1"));
+        let notes = "\"imported\"\n\"imported\"\n";
+        assert_eq!(watched.shorten_notes(notes).as_deref(), Some("\"imported\"\n"));
     }
 
     #[test]

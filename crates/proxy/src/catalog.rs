@@ -11,7 +11,7 @@ use agents::{Earlier, KNOWN, Launcher, Setup, driver_of};
 use domain::AgentType;
 
 use crate::host::Drivers;
-use crate::processes::{self, find};
+use crate::processes::find_with;
 
 /// An agent that a person named in the configuration. One that is known already is changed by it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,9 +43,7 @@ pub struct Entry {
 impl Entry {
     /// Its program on this machine, if it is there.
     pub fn program(&self) -> Option<PathBuf> {
-        let set = self.launcher.env.iter().find(|(name, _)| name == "PATH");
-        let path = set.map(|(_, value)| value.into()).or_else(|| std::env::var_os("PATH"));
-        find(&self.launcher.command, path.as_deref(), &processes::program_extensions())
+        find_with(&self.launcher.command, &self.launcher.env)
     }
 }
 
@@ -160,5 +158,26 @@ mod tests {
         let mine = &catalog.entries()[&"mine".into()];
         assert_eq!(mine.launcher.command, "my-agent");
         assert_eq!(mine.launcher.args, ["--fast", "--fast"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_agent_is_looked_for_where_its_last_path_says_as_its_program_is_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("my-agent");
+        std::fs::write(&program, "").unwrap();
+        let runs = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(&program, runs).unwrap();
+        let path = |value: &str| ("PATH".to_owned(), value.to_owned());
+        let setting = |env| AgentSetting {
+            name: "mine".to_owned(),
+            command: "my-agent".to_owned(),
+            args: vec![],
+            env,
+        };
+        let here = folder.path().to_str().unwrap();
+        let found = |env| Catalog::new(&[setting(env)]).entries()[&"mine".into()].program();
+        assert_eq!(found(vec![path("/nowhere"), path(here)]), Some(program));
+        assert_eq!(found(vec![path(here), path("/nowhere")]), None);
     }
 }

@@ -92,8 +92,7 @@ fn seen(
 /// `None` where it cannot be seen.
 fn is_logged_in(login: &Login, entry: &Entry) -> Option<bool> {
     let set = |name: &str| {
-        let own = entry.launcher.env.iter().find(|(variable, _)| variable == name);
-        let own = own.map(|(_, value)| value.clone());
+        let own = agents::variable(&entry.launcher.env, name).map(str::to_owned);
         own.or_else(|| std::env::var(name).ok()).filter(|value| !value.is_empty())
     };
     let home = set("HOME").or_else(|| set("USERPROFILE")).map(PathBuf::from);

@@ -8,6 +8,7 @@ mod memory;
 use std::io;
 
 pub use file::FileDisk;
+pub(crate) use file::write_anew;
 pub use memory::{Crash, MemoryDisk};
 
 /// A place for bytes. What was synced is there after a crash; what was not may be, in part.

@@ -9,6 +9,7 @@
 mod adoption;
 mod attachments;
 mod connection;
+mod crash;
 mod fitting;
 mod launches;
 mod live;
@@ -128,6 +129,8 @@ pub struct Engine {
     /// Requests with the agents, and the type of the frame that carried each.
     pending: BTreeMap<(SessionId, RequestId), orders::Pending>,
     answered: VecDeque<orders::Answered>,
+    /// What a crash left of runs.
+    crashed: BTreeMap<SessionId, crash::Cut>,
     /// Files of open sends; no more than those.
     fetches: BTreeMap<Attempt, Fetching>,
     beats: u64,
@@ -156,6 +159,7 @@ impl Engine {
             offered,
             pending: BTreeMap::new(),
             answered,
+            crashed: BTreeMap::new(),
             fetches: BTreeMap::new(),
             beats: 0,
             effects: vec![],
@@ -163,14 +167,15 @@ impl Engine {
     }
 
     /// Begins, or begins again: sessions first, then what was on its way to their agents.
-    pub fn start(&mut self, _now: Timestamp) -> Vec<Effect> {
+    pub fn start(&mut self, now: Timestamp) -> Vec<Effect> {
         if self.book.link.is_none() {
             let link = LinkId::from((self.ids)());
             self.persist(Record::Link(link));
         }
         let known: Vec<_> = self.book.sessions.clone().into_iter().collect();
         for (session, opened) in known {
-            self.begin(session, opened);
+            self.begin(session.clone(), opened);
+            self.tell_run_cut_off(&session, now);
         }
         self.stand_in();
         let open: Vec<_> = self.book.inbox.open().map(|(a, step, _)| (a.clone(), step)).collect();

@@ -389,6 +389,7 @@ impl<D: Disk, R: Records> Host<D, R> {
         let record = record
             .map_err(|error| Fault::disk(format!("reading the record of {session}"), error))?;
         let mut driver = (self.make)(session, opened, record);
+        shorten_notes(&mut self.records, session, driver.as_ref())?;
         let mut outputs = driver.start(now);
         for picture in self.records.held(session) {
             outputs.extend(driver.on_input(AgentInput::Held(picture), now));
@@ -459,6 +460,11 @@ impl<D: Disk, R: Records> Host<D, R> {
             };
             self.acts.push((session.clone(), act));
         }
+        if outputs.iter().any(|output| matches!(output, Output::Remember(_)))
+            && let Some(driver) = self.drivers.get(session)
+        {
+            shorten_notes(&mut self.records, session, driver.as_ref())?;
+        }
         Ok(self.engine.on_outputs(session, outputs, now))
     }
 
@@ -507,6 +513,16 @@ impl<D: Disk, R: Records> Host<D, R> {
         self.shortened_bytes = lines.len();
         Ok(())
     }
+}
+
+/// Writes the notes of a session anew where they have grown long.
+fn shorten_notes<R: Records>(
+    records: &mut R,
+    session: &SessionId,
+    driver: &dyn Driver,
+) -> Result<(), Fault> {
+    let shortened = records.shorten(session, &|notes| driver.shorten_notes(notes));
+    shortened.map_err(|error| Fault::disk(format!("shortening the record of {session}"), error))
 }
 
 #[cfg(test)]

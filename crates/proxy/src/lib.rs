@@ -30,5 +30,4 @@ pub mod worktrees;
 pub use catalog::AgentSetting;
 pub use config::ProxyConfig;
 pub use fault::Fault;
-pub use processes::{find, program_extensions};
 pub use shell::run;

@@ -93,8 +93,8 @@ impl Preparer {
         let Some(earlier) = &wanted.earlier else { return Ok((None, None)) };
         let entry = self.catalog.entries().get(&wanted.agent);
         let variables = |name: &str| {
-            let own = entry?.launcher.env.iter().find(|(variable, _)| variable == name);
-            own.map(|(_, value)| value.clone()).or_else(|| std::env::var(name).ok())
+            let own = agents::variable(&entry?.launcher.env, name).map(str::to_owned);
+            own.or_else(|| std::env::var(name).ok())
         };
         let found = conversations::find(wanted.agent.as_str(), &earlier.id, &variables);
         let (file, held_in) = match found {

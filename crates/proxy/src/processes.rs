@@ -34,7 +34,7 @@ use tokio::task::JoinHandle;
 
 use crate::host::Act;
 pub(crate) use dialogue::conversations as told_conversations;
-pub use find::{find, program_extensions};
+pub(crate) use find::{find_with, set_environment};
 #[cfg(unix)]
 use terminals::Terminals;
 pub(crate) use tree::end_leftovers;

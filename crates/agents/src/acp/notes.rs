@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::settings::{Abilities, Setting, Settings};
+use crate::notes::{Kept, shortened};
 
 /// A line.
 #[derive(Debug, Serialize, Deserialize)]
@@ -137,6 +138,18 @@ impl Notes {
         }
     }
 
+    /// The lines without those that newer ones replace. Which texts were written into which
+    /// conversation is counted, so each of those lines counts.
+    pub(super) fn shortened(text: &str) -> String {
+        shortened(text, |note: &Note| match note {
+            Note::Conversation { .. } | Note::Writing { .. } | Note::Delivered { .. } => Kept::All,
+            Note::Ready => Kept::Newest("ready"),
+            Note::Known { .. } => Kept::Newest("known"),
+            Note::Wanted(_) => Kept::Newest("wanted"),
+            Note::Imported(_) => Kept::Newest("imported"),
+        })
+    }
+
     /// The line that says so; from now on it is so.
     fn note(&mut self, note: Note) -> String {
         let line = serde_json::to_string(&note).unwrap_or_default();
@@ -255,6 +268,34 @@ mod tests {
         assert_eq!(again.others(&"m2".into(), Sequence(2)), Others { at_least: 1, at_most: 1 });
         assert_eq!(again.others(&"m1".into(), Sequence(1)), Others { at_least: 0, at_most: 1 });
         assert_eq!(again.wanted.unwrap().all(), [(Setting::Mode, "plan".to_owned())]);
+    }
+
+    #[test]
+    fn shortened_notes_say_the_same() {
+        let mut notes = Notes::default();
+        let mut lines = vec![
+            notes.note_imported(BTreeMap::from([(digest_of("hello"), 2)])),
+            notes.note_conversation("c1".to_owned(), None),
+            notes.note_ready(),
+            notes.note_writing(&"m1".into(), Sequence(1), "hello"),
+            notes.note_delivered(&"m1".into(), Sequence(1)),
+        ];
+        for number in 0..500 {
+            let model = format!("model-{number}");
+            lines.push(notes.note_wanted(Setting::Model, &model));
+            let mut settings = Settings::default();
+            settings.set(Setting::Model, &model);
+            lines.extend(notes.note_known(&settings, &Abilities::default()));
+        }
+        lines.push(notes.note_writing(&"m2".into(), Sequence(2), "hello"));
+        let short = Notes::shortened(&lines.join("\n"));
+        assert!(short.lines().count() <= 8, "{short}");
+        let again = Notes::read(&short);
+        assert!(again.is_ready && again.is_imported() && again.has_begun());
+        assert_eq!(again.conversation.as_deref(), Some("c1"));
+        assert_eq!(again.wanted, notes.wanted);
+        assert_eq!(again.settings, notes.settings);
+        assert_eq!(again.others(&"m2".into(), Sequence(2)), Others { at_least: 3, at_most: 3 });
     }
 
     #[test]

@@ -5,7 +5,7 @@ use domain::session::controls::Control;
 use domain::session::prompts::AnswerDetail;
 use domain::session::runs::Outcome;
 use domain::session::status::CloseReason;
-use domain::{ChoiceId, Content, PromptId, RequestId, RunId, Timestamp};
+use domain::{ChoiceId, PromptId, RequestId, RunId, Timestamp};
 
 use super::questions::outcome;
 use super::{Acp, Ask, Phase, Setting};
@@ -26,7 +26,10 @@ impl Acp {
                 self.go_on(now);
             }
             Order::Answer { request, prompt, choice, detail } => {
-                self.answer(request, prompt, choice.as_ref(), detail.as_ref(), now);
+                let Some(detail) = self.scribe.open_answer(request, detail.as_ref()) else {
+                    return;
+                };
+                self.answer(request, prompt, choice.as_ref(), &detail, now);
             }
             Order::Control { request, control } => self.control(request, control, now),
             Order::Rest => {
@@ -42,7 +45,7 @@ impl Acp {
         request: &RequestId,
         prompt: &PromptId,
         choice: Option<&ChoiceId>,
-        detail: Option<&Content<AnswerDetail>>,
+        detail: &AnswerDetail,
         now: Timestamp,
     ) {
         let question = self.questions.get(prompt);
@@ -60,7 +63,6 @@ impl Acp {
         }
         self.scribe.prompt_answered(prompt, now);
         self.scribe.answered(request, None);
-        let Some(detail) = detail.and_then(Content::open) else { return };
         let has_words = detail.message.as_ref().is_some_and(|words| !words.trim().is_empty());
         if has_words || detail.updated_input.is_some() {
             let words = format!(

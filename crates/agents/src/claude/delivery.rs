@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::transport::{Urgency, user};
 use super::{Claude, Life};
-use crate::{File, Lookup, Output, run_id, uuid_of};
+use crate::{File, Lookup, Output, run_id, uuid_of, variable};
 
 /// Letters of a folder's name beyond which the agent shortens it in a way of its own.
 const FOLDER_NAME_MAX: usize = 200;
@@ -110,7 +110,7 @@ impl Claude {
             let Written { id, attempt, .. } = send;
             match (is_asked, found) {
                 (true, found) => self.scribe.push(Output::LookedUp { id, attempt, found }),
-                (false, Lookup::Found) => self.scribe.delivered(&id, attempt, None),
+                (false, Lookup::Found) => self.scribe.delivered_and_cut_off(&id, attempt),
                 (false, Lookup::Absent) => {
                     let words = "Claude Code ended before it took this message; send it again";
                     let failure = Failure::new("agent_not_open", words);
@@ -152,8 +152,8 @@ impl Claude {
     /// The agent's folder, where the person's environment says.
     fn folder(&self) -> Option<PathBuf> {
         let set = |name: &str| {
-            let env = self.setup.launcher.env.iter().find(|(known, _)| known == name);
-            let value = env.map(|(_, value)| value).or_else(|| self.setup.variables.get(name));
+            let own = variable(&self.setup.launcher.env, name);
+            let value = own.or_else(|| self.setup.variables.get(name).map(String::as_str));
             value.filter(|value| !value.is_empty()).map(PathBuf::from)
         };
         let home = || set("HOME").or_else(|| set("USERPROFILE"));

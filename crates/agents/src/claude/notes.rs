@@ -3,6 +3,8 @@
 use domain::session::config::AgentConfig;
 use serde::{Deserialize, Serialize};
 
+use crate::notes::{Kept, shortened};
+
 /// One line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -15,6 +17,16 @@ enum Line {
     Imported,
     /// A person chose these.
     Chosen(Chosen),
+}
+
+/// Which lines still count. Conversations are counted, so each of them does.
+fn kept(line: &Line) -> Kept {
+    match line {
+        Line::Ready(_) => Kept::Newest("ready"),
+        Line::Conversation(_) => Kept::All,
+        Line::Imported => Kept::Newest("imported"),
+        Line::Chosen(_) => Kept::Newest("chosen"),
+    }
 }
 
 /// What a person chose; the rest is the agent's own choice.
@@ -56,6 +68,11 @@ impl Notes {
             }
         }
         notes
+    }
+
+    /// The lines without those that newer ones replace.
+    pub(super) fn shortened(text: &str) -> String {
+        shortened(text, kept)
     }
 
     /// The line that remembers a configuration, if it is another than before.
@@ -122,6 +139,9 @@ mod tests {
         assert_eq!(notes.ready(&later), None, "only the time is another");
         assert_eq!(notes.conversation("c1"), None);
         let text: Vec<String> = lines.into_iter().flatten().collect();
+        let many = std::iter::repeat_n(text[0].clone(), 500).chain(text.clone());
+        let short = Notes::shortened(&many.collect::<Vec<_>>().join("\n"));
+        assert_eq!(short.lines().collect::<Vec<_>>(), text);
         let read = Notes::read(&format!("{}\nnonsense\n", text.join("\n")));
         assert_eq!(read.conversation.as_deref(), Some("c1"));
         assert!(read.is_imported && read.config.is_some());

@@ -5,7 +5,7 @@ use domain::session::controls::Control;
 use domain::session::prompts::AnswerDetail;
 use domain::session::runs::Outcome;
 use domain::session::status::CloseReason;
-use domain::{ChoiceId, Content, PromptId, RequestId, RunId, Timestamp};
+use domain::{ChoiceId, PromptId, RequestId, RunId, Timestamp};
 use serde_json::json;
 
 use super::life::Why;
@@ -25,7 +25,10 @@ impl Claude {
             Order::Control { request, control } => self.control(request, control, now),
             Order::LookUp { id, attempt } => self.look_up(id, *attempt),
             Order::Answer { request, prompt, choice, detail } => {
-                self.answer(request, prompt, choice.as_ref(), detail.as_ref(), now);
+                let Some(detail) = self.scribe.open_answer(request, detail.as_ref()) else {
+                    return;
+                };
+                self.answer(request, prompt, choice.as_ref(), &detail, now);
             }
             Order::Rest => self.rest(),
         }
@@ -125,7 +128,7 @@ impl Claude {
         request: &RequestId,
         prompt: &PromptId,
         choice: Option<&ChoiceId>,
-        detail: Option<&Content<AnswerDetail>>,
+        detail: &AnswerDetail,
         now: Timestamp,
     ) {
         let refuse = |code: &str, words: String| Some(Failure::new(code, words));
@@ -134,16 +137,6 @@ impl Claude {
             let words = "The question is no longer open".to_owned();
             self.scribe.answered(request, refuse("prompt_not_found", words));
             return;
-        };
-        let none = AnswerDetail::default();
-        let detail = match detail {
-            None => &none,
-            Some(Content::Open(detail)) => detail,
-            Some(Content::Sealed(_)) => {
-                let words = "This machine has no key for sealed words".to_owned();
-                self.scribe.answered(request, refuse("control_not_supported", words));
-                return;
-            }
         };
         let answer = match self.questions[place].1.answer(choice, detail) {
             Ok(answer) => answer,

@@ -7,6 +7,8 @@
 use domain::session::config::AgentConfig;
 use serde::{Deserialize, Serialize};
 
+use crate::notes::{Kept, shortened};
+
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,6 +51,16 @@ impl Notes {
         notes
     }
 
+    /// The lines without those that newer ones replace.
+    pub(super) fn shortened(text: &str) -> String {
+        shortened(text, |note: &Note| match note {
+            Note::Ready { .. } => Kept::Newest("ready"),
+            Note::Config(_) => Kept::Newest("config"),
+            Note::ModeChosen(_) => Kept::Newest("mode"),
+            Note::Reached => Kept::Newest("reached"),
+        })
+    }
+
     /// What is remembered now is known at once.
     pub(super) fn take(&mut self, note: Note) {
         match note {
@@ -68,6 +80,22 @@ impl Notes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shortened_notes_say_the_same() {
+        let mut lines = vec![Note::Ready { thread: "t1".into() }.line(), Note::Reached.line()];
+        lines.extend((0..500).map(|number| Note::ModeChosen(format!("mode-{number}")).line()));
+        let short = Notes::shortened(&lines.join("\n"));
+        assert_eq!(short.lines().count(), 3);
+        let notes = Notes::read(&short);
+        assert_eq!(notes.thread.as_deref(), Some("t1"));
+        assert_eq!(notes.mode.as_deref(), Some("mode-499"));
+        assert!(notes.is_reached);
+        lines.push(Note::Ready { thread: "t2".into() }.line());
+        let notes = Notes::read(&Notes::shortened(&lines.join("\n")));
+        assert_eq!(notes.thread.as_deref(), Some("t2"));
+        assert!(!notes.is_reached, "another thread has its own record");
+    }
 
     #[test]
     fn the_newest_line_counts_and_a_strange_one_is_passed_over() {

@@ -95,7 +95,7 @@ impl Codex {
         request: &RequestId,
         prompt: &PromptId,
         choice: Option<&ChoiceId>,
-        detail: Option<&Content<AnswerDetail>>,
+        detail: &AnswerDetail,
         now: Timestamp,
     ) {
         let Some(open) = self.prompts.0.get(prompt) else {
@@ -103,7 +103,6 @@ impl Codex {
             self.scribe.answered(request, Some(Failure::new("prompt_not_found", words)));
             return;
         };
-        let detail = detail.and_then(Content::open);
         let result = match open.question.result(choice.map(ChoiceId::as_str), detail) {
             Ok(result) => result,
             Err(words) => {
@@ -117,9 +116,9 @@ impl Codex {
         self.write(line);
         self.scribe.prompt_answered(prompt, now);
         self.scribe.answered(request, None);
-        let words = detail.and_then(|detail| detail.message.as_deref());
-        let stops = detail.is_some_and(|detail| detail.stop);
-        if let Some(words) = words.filter(|words| is_no && !stops && !words.trim().is_empty()) {
+        let words = detail.message.as_deref();
+        if let Some(words) = words.filter(|words| is_no && !detail.stop && !words.trim().is_empty())
+        {
             self.say_why(words);
         }
     }
@@ -149,18 +148,18 @@ impl Codex {
 
 impl Question {
     /// What Codex hears.
-    fn result(&self, choice: Option<&str>, detail: Option<&AnswerDetail>) -> Result<Value, String> {
+    fn result(&self, choice: Option<&str>, detail: &AnswerDetail) -> Result<Value, String> {
         let Some(choice) = choice else { return Ok(self.over.clone()) };
         let found = self.choices.iter().find(|answer| answer.id == choice);
         let answer = found.ok_or_else(|| format!("The question has no answer {choice}"))?;
         if answer.is_no()
             && let Some(stop) = self.stop.as_ref()
-            && detail.is_some_and(|detail| detail.stop)
+            && detail.stop
         {
             return Ok(stop.clone());
         }
         let mut result = answer.result.clone();
-        let filled = detail.and_then(|detail| detail.answers.as_deref());
+        let filled = detail.answers.as_deref();
         match (&self.blank, filled) {
             (Blank::Answers(questions), Some(filled)) if !answer.is_no() => {
                 let filled = parsed(filled)?;

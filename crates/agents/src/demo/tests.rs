@@ -4,6 +4,7 @@ use domain::content::{Message, Part, ToolCall, ToolStatus, ToolUpdate};
 use domain::session::prompts::Prompt;
 
 use super::*;
+use crate::driver::sealed_answer;
 
 /// Everything of one kind among what was told.
 macro_rules! pick {
@@ -486,4 +487,17 @@ fn an_answer_may_change_the_command_or_stop_the_run() {
         told.extend(play(&mut demo));
         assert!(format!("{told:?}").contains(said), "{said}: {told:?}");
     }
+}
+
+#[test]
+fn a_sealed_answer_is_refused_and_the_question_stays_open() {
+    let mut demo = Demo::new("", None);
+    let prompt = prompt(&deliver(&mut demo, "m1", "ask: ls", 0));
+    let told = demo.on_order(&sealed_answer(&prompt.id, "yes"), Timestamp(1));
+    assert_eq!(told.len(), 1);
+    assert_eq!(result(&told).unwrap().code.as_str(), "control_not_supported");
+    let mut told = answer(&mut demo, &prompt.id, Some("no"), 2);
+    assert_eq!(result(&told), None);
+    told.extend(play(&mut demo));
+    assert!(!format!("{told:?}").contains("ran: ls"));
 }

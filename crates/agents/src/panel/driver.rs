@@ -564,6 +564,10 @@ impl Driver for PanelDriver {
         self.sight.last.as_ref()?.conversation.as_deref()
     }
 
+    fn shorten_notes(&self, notes: &str) -> Option<String> {
+        Some(Notes::shortened(notes))
+    }
+
     fn is_at_rest(&self) -> bool {
         // There is no program that could rest.
         false

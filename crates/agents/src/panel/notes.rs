@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use domain::{MessageId, Sequence};
 use serde::{Deserialize, Serialize};
 
-use super::tellings::{Telling, Tellings};
+use super::tellings::{TELLINGS_MAX, Telling, Tellings};
+use crate::notes::{Kept, shortened};
 
 /// A line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -84,6 +85,31 @@ impl Notes {
         }
     }
 
+    /// The lines without those that no longer count: rows beyond those that are remembered. Each
+    /// note becomes a line of its own.
+    pub(super) fn shortened(text: &str) -> String {
+        let mut flat = String::new();
+        for line in text.lines() {
+            match serde_json::from_str(line) {
+                Ok(Note::Several(notes)) => {
+                    let lines = notes.iter().filter_map(|note| serde_json::to_string(note).ok());
+                    flat.extend(lines.flat_map(|line| [line, "\n".to_owned()]));
+                }
+                Ok(_) | Err(_) => flat.extend([line, "\n"]),
+            }
+        }
+        shortened(&flat, |note: &Note| match note {
+            Note::Ready => Kept::Newest("ready"),
+            Note::Told(_) => Kept::Last("told", TELLINGS_MAX),
+            Note::Several(_)
+            | Note::Chapter(_)
+            | Note::Renamed(_)
+            | Note::Writing { .. }
+            | Note::Delivered { .. }
+            | Note::Echoed { .. } => Kept::All,
+        })
+    }
+
     /// The line that says so; from now on it is so.
     fn note(&mut self, note: Note) -> String {
         let line = serde_json::to_string(&note).unwrap_or_default();
@@ -156,6 +182,37 @@ impl Notes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shortened_notes_remember_the_newest_rows_and_that_the_session_was_ready() {
+        let mut notes = Notes::default();
+        let mut lines = vec![
+            notes.note_ready(),
+            notes.note_chapter("c1".to_owned()),
+            notes.note_writing(&"m1".into(), Sequence(1), "p".to_owned()),
+            notes.note_delivered(&"m1".into(), Sequence(1)),
+        ];
+        notes.echoed(&"m1".into(), Sequence(1));
+        for number in 0..=TELLINGS_MAX as u64 {
+            let key = format!("row-{number}");
+            notes.told(Telling::new("c1", &key, "user", &key, number, 1));
+            lines.extend(notes.take_later());
+        }
+        let short = Notes::shortened(&lines.join("\n"));
+        assert_eq!(short.lines().count(), TELLINGS_MAX + 5);
+        let again = Notes::read(&short);
+        assert!(again.is_ready && again.was_written(&"m1".into(), Sequence(1)));
+        assert_eq!(again.awaited().count(), 0);
+        assert_eq!(again.tellings.chapter, "c1");
+        let told = |notes: &Notes, number: usize| {
+            let key = format!("row-{number}");
+            let telling = Telling::new("c1", &key, "user", &key, 0, 1);
+            notes.tellings.count("user", &telling.print)
+        };
+        for number in [0, 1, TELLINGS_MAX] {
+            assert_eq!(told(&again, number), told(&notes, number), "{number}");
+        }
+    }
 
     #[test]
     fn what_was_noted_is_known_again_and_a_torn_line_is_passed_over() {

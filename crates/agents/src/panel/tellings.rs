@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::identity::print_of;
 
 /// Tellings that are remembered; older ones are forgotten.
-const TELLINGS_MAX: usize = 20_000;
+pub(super) const TELLINGS_MAX: usize = 20_000;
 
 /// A row that was told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -189,7 +189,7 @@ impl Pi {
         request: &RequestId,
         prompt: &PromptId,
         choice: Option<&ChoiceId>,
-        detail: Option<&Content<AnswerDetail>>,
+        detail: &AnswerDetail,
         now: Timestamp,
     ) {
         let Some(dialog) = self.dialogs.remove(prompt) else {
@@ -197,8 +197,7 @@ impl Pi {
             self.scribe.answered(request, Some(failure));
             return;
         };
-        let detail = detail.and_then(Content::open).cloned().unwrap_or_default();
-        match self.reply_of(&dialog, choice.map(ChoiceId::as_str), &detail) {
+        match self.reply_of(&dialog, choice.map(ChoiceId::as_str), detail) {
             Ok(reply) => {
                 self.reply(prompt, reply);
                 self.scribe.prompt_answered(prompt, now);

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::Output;
+use crate::notes::{Kept, shortened};
 
 /// Attempts that are remembered. Of older ones nobody asks any more.
 const ATTEMPTS_MAX: usize = 256;
@@ -99,6 +100,18 @@ impl Notes {
             notes.apply(line);
         }
         notes
+    }
+
+    /// The lines without those that newer ones replace.
+    pub(super) fn shortened(text: &str) -> String {
+        shortened(text, |line: &Line| match line {
+            Line::Ready(_) => Kept::Newest("ready"),
+            Line::Mode(_) => Kept::Newest("mode"),
+            Line::Always(_) => Kept::All,
+            Line::Imported => Kept::Newest("imported"),
+            Line::Answered => Kept::Newest("answered"),
+            Line::Attempt { .. } => Kept::Last("attempt", ATTEMPTS_MAX),
+        })
     }
 
     /// Takes a line in, and says that it is to be kept.

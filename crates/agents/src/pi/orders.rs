@@ -29,7 +29,10 @@ impl Pi {
             Order::Deliver { send, attempt, files } => self.deliver(send, *attempt, files, now),
             Order::LookUp { id, attempt } => self.look_up(id, *attempt),
             Order::Answer { request, prompt, choice, detail } => {
-                self.answer(request, prompt, choice.as_ref(), detail.as_ref(), now);
+                let Some(detail) = self.scribe.open_answer(request, detail.as_ref()) else {
+                    return;
+                };
+                self.answer(request, prompt, choice.as_ref(), &detail, now);
             }
             Order::Control { request, control } => self.control(request, control, now),
             Order::Rest => {

@@ -8,6 +8,8 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use crate::processes::set_environment;
+
 /// A program that takes longer has none to tell.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 /// What is read of its answer.
@@ -22,12 +24,7 @@ pub(super) async fn ask(
     let mut command = Command::new(program);
     command.args(arguments).arg("--version").kill_on_drop(true);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("FARHELM_") {
-            command.env_remove(name);
-        }
-    }
-    command.envs(env.iter().map(|(name, value)| (name, value)));
+    set_environment(&mut command, env);
     let mut child = command.spawn().ok()?;
     let output = child.stdout.take()?;
     let read = async {

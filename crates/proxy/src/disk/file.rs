@@ -36,15 +36,21 @@ impl Disk for FileDisk {
     }
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let beside = self.path.with_extension("new");
-        let mut file = File::create(&beside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&beside, &self.path)?;
-        sync_folder(&self.path)?;
-        self.file = OpenOptions::new().append(true).open(&self.path)?;
+        self.file = write_anew(&self.path, bytes)?;
         Ok(())
     }
+}
+
+/// Puts these bytes in place of a file, all or nothing, and synced. What is written to the file
+/// that is given back comes after them.
+pub(crate) fn write_anew(path: &Path, bytes: &[u8]) -> io::Result<File> {
+    let beside = path.with_extension("new");
+    let mut file = File::create(&beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    sync_folder(path)?;
+    OpenOptions::new().append(true).open(path)
 }
 
 /// A new name survives a crash only when its folder does.

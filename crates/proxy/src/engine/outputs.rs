@@ -58,7 +58,7 @@ impl Engine {
             return;
         }
         match found {
-            Lookup::Found => self.settle(attempt, None, None, now),
+            Lookup::Found => self.found_after_crash(attempt, now),
             Lookup::Absent if self.has_files(attempt) => self.inject(attempt),
             // Given to the agent when its files are here again.
             Lookup::Absent => {}
@@ -66,6 +66,7 @@ impl Engine {
                 let words = "The machine stopped while it was being delivered; it may have arrived";
                 let failure = Failure::new(DELIVERY_UNKNOWN, words);
                 self.settle(attempt, Some(failure), None, now);
+                self.end_suspended(&attempt.session, now);
             }
         }
     }
@@ -74,14 +75,19 @@ impl Engine {
         if let Some(live) = self.live.get_mut(session) {
             live.hear(report);
         }
+        self.note_run_begun(session, report);
         match report {
             Report::SendDelivered { id, attempt, run } => {
                 let attempt = attempt_of(session, id, attempt.unwrap_or_default());
                 self.settle(&attempt, None, run.clone(), now);
+                if run.is_none() {
+                    self.end_suspended(session, now);
+                }
             }
             Report::SendFailed { id, attempt, failure } => {
                 let attempt = attempt_of(session, id, attempt.unwrap_or_default());
                 self.settle(&attempt, Some(failure.clone()), None, now);
+                self.end_suspended(session, now);
             }
             Report::ControlResult { request, failure } => {
                 let command = self.answered(session, request, failure.as_ref());
@@ -94,6 +100,7 @@ impl Engine {
                 self.pending.retain(|(of, _), _| of != session);
                 self.fetches.retain(|attempt, _| attempt.session != *session);
                 self.live.remove(session);
+                self.crashed.remove(session);
                 let worktree = self.book.sessions.get(session);
                 let worktree = worktree.and_then(|opened| opened.worktree.clone());
                 self.report(session, report, None, Some(Means::Closed(session.clone())), now);
@@ -112,11 +119,14 @@ impl Engine {
             | Report::Notice(_)
             | Report::Context(_)
             | Report::RunStarted { .. }
-            | Report::RunEnded { .. }
             | Report::Asked(_)
             | Report::PromptGone(_)
             | Report::Config(_)
             | Report::Resumed { .. } => self.report(session, report, None, None, now),
+            Report::RunEnded { run, .. } => {
+                self.report(session, report, None, None, now);
+                self.note_run_ended(session, run);
+            }
         }
     }
 }

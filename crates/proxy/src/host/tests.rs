@@ -3,6 +3,7 @@
 mod attachments;
 mod connection;
 mod deliveries;
+mod notes;
 mod pictures;
 mod sessions;
 mod world;

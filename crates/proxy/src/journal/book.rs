@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use domain::{LinkId, RequestId, SessionId};
+use domain::{LinkId, RequestId, RunId, SessionId};
 use link::{Numbered, Sender};
 
 use super::{Inbox, Means, Opened, Record, Step};
@@ -35,6 +35,8 @@ pub struct Book {
     pub sessions: BTreeMap<SessionId, Opened>,
     /// Sessions that are over, until the relay knows.
     pub closing: BTreeMap<SessionId, Opened>,
+    /// The runs that go on.
+    pub runs: BTreeMap<SessionId, RunId>,
     launches: VecDeque<(RequestId, SessionId)>,
 }
 
@@ -70,6 +72,12 @@ impl Book {
             Record::Closing(session, opened) => {
                 self.closing.insert(session, opened);
             }
+            Record::Running(session, Some(run)) => {
+                self.runs.insert(session, run);
+            }
+            Record::Running(session, None) => {
+                self.runs.remove(&session);
+            }
         }
     }
 
@@ -93,6 +101,10 @@ impl Book {
             Record::Closing(session.clone(), opened.clone())
         };
         records.extend(self.closing.iter().map(closing));
+        let running = |(session, run): (&SessionId, &RunId)| {
+            Record::Running(session.clone(), Some(run.clone()))
+        };
+        records.extend(self.runs.iter().map(running));
         for (attempt, settled) in self.inbox.all_settled() {
             records.push(Record::Settled(attempt.clone(), settled.clone()));
         }
@@ -116,6 +128,7 @@ impl Book {
             Some(Means::Settled(attempt, settled)) => self.inbox.settle(attempt, settled.clone()),
             Some(Means::Closed(session)) => {
                 self.inbox.forget(session);
+                self.runs.remove(session);
                 if let Some(opened) = self.sessions.remove(session) {
                     self.closing.insert(session.clone(), opened);
                 }

@@ -23,7 +23,8 @@ pub fn encode(record: &Record, lines: &mut Vec<u8>) {
         | Record::Settled(..)
         | Record::Opened(..)
         | Record::Launched(..)
-        | Record::Closing(..) => {
+        | Record::Closing(..)
+        | Record::Running(..) => {
             let mut payload = b"R ".to_vec();
             payload.extend(serde_json::to_vec(record).unwrap_or_default());
             payload
@@ -160,6 +161,8 @@ mod tests {
             Record::Frame { number: 8, frame: Bytes::from_static(b"{}"), means: None },
             Record::Attempting(attempt.clone()),
             Record::Settled(attempt, None),
+            Record::Running("s".into(), Some("r1".into())),
+            Record::Running("s".into(), None),
             Record::Acked(7),
         ]
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use domain::content::Failure;
 use domain::session::delivery::Send;
-use domain::{AgentType, LinkId, MessageId, ModelId, RequestId, Sequence, SessionId};
+use domain::{AgentType, LinkId, MessageId, ModelId, RequestId, RunId, Sequence, SessionId};
 use serde::{Deserialize, Serialize};
 
 /// One attempt at one send: it reaches the agent at most once.
@@ -116,6 +116,10 @@ pub enum Record {
     Launched(RequestId, SessionId),
     /// A session is over, but the relay may not know yet.
     Closing(SessionId, Opened),
+    /// The run that goes on in a session, or that none does any more. Its beginning is written
+    /// before the relay is told of it, its end after: whatever a crash cuts off in between is
+    /// told again, which the relay recognises.
+    Running(SessionId, Option<RunId>),
 }
 
 impl Record {

@@ -396,12 +396,7 @@ async fn panel_steps(hand: &Hand, profile: Arc<Profile>) -> Result<(), Failure> 
 fn start(program: &IdeProgram, workspace: Option<&str>) -> Result<(), Failure> {
     let mut command = tokio::process::Command::new(&program.command);
     command.args(program.arguments(workspace));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("FARHELM_") {
-            command.env_remove(name);
-        }
-    }
-    command.envs(program.env.iter().map(|(name, value)| (name, value)));
+    crate::processes::set_environment(&mut command, &program.env);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     #[cfg(unix)]
     command.process_group(0);

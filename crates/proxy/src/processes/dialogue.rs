@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::find;
+use super::find::{find_with, set_environment};
 use super::lines::{Lines, Next};
 use super::tree;
 
@@ -23,19 +23,11 @@ const WITHIN: Duration = Duration::from_secs(12);
 /// The conversations that an agent tells; none where it does not, or takes too long.
 pub(crate) async fn conversations(launcher: &Launcher, folder: &Path) -> Vec<Summary> {
     let (listing, program, first) = Listing::begin(launcher, folder, None);
-    let set = program.env.iter().find(|(name, _)| name == "PATH");
-    let path = set.map(|(_, value)| value.into()).or_else(|| std::env::var_os("PATH"));
-    let file = find(&program.command, path.as_deref(), &find::program_extensions());
-    let Some(file) = file else { return vec![] };
+    let Some(file) = find_with(&program.command, &program.env) else { return vec![] };
     let mut start = Command::new(file);
     start.args(&program.args).current_dir(&program.folder).kill_on_drop(true);
     start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("FARHELM_") {
-            start.env_remove(name);
-        }
-    }
-    start.envs(program.env.iter().map(|(name, value)| (name, value)));
+    set_environment(&mut start, &program.env);
     #[cfg(unix)]
     start.process_group(0);
     let Ok(mut child) = start.spawn() else { return vec![] };

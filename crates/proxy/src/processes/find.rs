@@ -1,12 +1,33 @@
-//! Finds a program as a shell would.
+//! Finds a program as a shell would, and gives it its environment.
+//!
+//! Invariant: a program is looked for in the PATH that it is started with.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+
+use tokio::process::Command;
+
+/// The program that a command names for a process with these variables besides the person's own.
+pub(crate) fn find_with(command: &str, env: &[(String, String)]) -> Option<PathBuf> {
+    let set = agents::variable(env, "PATH").map(OsString::from);
+    let path = set.or_else(|| std::env::var_os("PATH"));
+    find(command, path.as_deref(), &program_extensions())
+}
+
+/// The person's environment without anything of ours, and these variables.
+pub(crate) fn set_environment(start: &mut Command, env: &[(String, String)]) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("FARHELM_") {
+            start.env_remove(name);
+        }
+    }
+    start.envs(env.iter().map(|(name, value)| (name, value)));
+}
 
 /// The file that a command names: itself if it is a path, else the first of its name in the
 /// folders of `path`. `extensions` are tried in order where the name has none of them: on Windows
 /// those of PATHEXT, so that the shims that npm makes (`.cmd`) are found; elsewhere none.
-pub fn find(command: &str, path: Option<&OsStr>, extensions: &[String]) -> Option<PathBuf> {
+fn find(command: &str, path: Option<&OsStr>, extensions: &[String]) -> Option<PathBuf> {
     if command.contains(['/', '\\']) {
         return with_extension(Path::new(command), extensions);
     }
@@ -17,7 +38,7 @@ pub fn find(command: &str, path: Option<&OsStr>, extensions: &[String]) -> Optio
 }
 
 /// The extensions of programs on this system.
-pub fn program_extensions() -> Vec<String> {
+fn program_extensions() -> Vec<String> {
     if !cfg!(windows) {
         return vec![];
     }

@@ -65,12 +65,7 @@ impl Teller {
 
 /// The person's environment without anything of ours, what is given, and the session's mark.
 pub(super) fn environment(start: &mut Command, env: &[(String, String)], session: &SessionId) {
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("FARHELM_") {
-            start.env_remove(name);
-        }
-    }
-    start.envs(env.iter().map(|(name, value)| (name, value)));
+    find::set_environment(start, env);
     start.env(SESSION_VARIABLE, session.as_str());
 }
 
@@ -94,11 +89,8 @@ impl Life {
     }
 
     fn start(&self, program: &Program) -> Result<(Child, Root), Failure> {
-        let set = program.env.iter().find(|(name, _)| name == "PATH");
-        let path = set.map(|(_, value)| value.into()).or_else(|| std::env::var_os("PATH"));
         let command = &program.command;
-        let extensions = find::program_extensions();
-        let Some(file) = find::find(command, path.as_deref(), &extensions) else {
+        let Some(file) = find::find_with(command, &program.env) else {
             let words = format!("The program {command} was not found on this machine");
             return Err(Failure::new("agent_not_open", words));
         };

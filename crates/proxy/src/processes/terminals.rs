@@ -125,9 +125,7 @@ impl Terminals {
         let folder = wanted.folder.as_deref().unwrap_or(Path::new(""));
         let folder = self.root.folder_within(folder);
         let folder = folder.map_err(|fault| fault.words)?;
-        let set = wanted.env.iter().rev().find(|(name, _)| name == "PATH");
-        let path = set.map(|(_, value)| value.into()).or_else(|| std::env::var_os("PATH"));
-        let found = find::find(&wanted.command, path.as_deref(), &find::program_extensions());
+        let found = find::find_with(&wanted.command, &wanted.env);
         let mut start = match found {
             Some(program) => {
                 let mut start = Command::new(program);

@@ -207,3 +207,24 @@ async fn a_tree_that_takes_too_much_memory_is_ended_whole_and_told_why() {
     assert!(failure.message.contains("100 MiB"), "{}", failure.message);
     until_gone(&process).await;
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn of_two_paths_the_last_one_is_searched_as_the_program_itself_will_see_it() {
+    let mut bench = Bench::new("paths");
+    let program = bench.folder.path().join("my-agent");
+    std::fs::write(&program, "#!/bin/sh\necho found\n").unwrap();
+    let runs = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, runs).unwrap();
+    let path = |value: &str| ("PATH".to_owned(), value.to_owned());
+    let here = bench.folder.path().to_str().unwrap().to_owned();
+    bench.act(Act::Spawn(Program {
+        command: "my-agent".to_owned(),
+        args: vec![],
+        env: vec![path("/nowhere"), path(&format!("{here}:/usr/bin:/bin"))],
+        folder: bench.folder.path().to_owned(),
+        files: vec![],
+    }));
+    assert_eq!(bench.next().await, Input::Line("found".to_owned()));
+    assert_eq!(bench.next().await, Input::Ended(Ended::Exited(0)));
+}

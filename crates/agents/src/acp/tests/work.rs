@@ -4,6 +4,8 @@ use super::*;
 use domain::content::{PlanStatus, ToolKind, ToolStatus};
 use domain::session::prompts::{AnswerDetail, Effect};
 
+use crate::driver::sealed_answer;
+
 #[test]
 fn words_are_streamed_and_recorded_and_the_first_is_the_evidence() {
     let mut bench = Bench::up("gemini");
@@ -308,4 +310,18 @@ fn a_tool_that_ends_because_of_an_interrupt_was_cut_off() {
     let [update] = bench.tool_updates()[..] else { panic!("one update") };
     assert_eq!(update.status, ToolStatus::Cancelled);
     assert_eq!(update.detail.open().unwrap().output.as_deref(), Some("stopped"));
+}
+
+#[test]
+fn a_sealed_answer_is_refused_and_the_question_stays_open() {
+    let mut bench = Bench::up("gemini");
+    bench.deliver("m1", 1, "write");
+    permission(&mut bench, 3);
+    let (prompt, written) = (bench.prompts()[0].id.clone(), bench.written.len());
+    bench.order(&sealed_answer(&prompt, "once"));
+    assert_eq!(bench.written.len(), written);
+    assert_eq!(bench.results(), [Some("control_not_supported".to_owned())]);
+    press(&mut bench, Some("no"), None);
+    let answer = bench.written.last().unwrap();
+    assert_eq!(answer["result"], json!({"outcome": {"outcome": "selected", "optionId": "no"}}));
 }

@@ -116,7 +116,7 @@ fn a_send_that_was_written_when_the_program_died_is_looked_up() {
         fate(&told, "m1").cloned()
     };
     let has = json!({"type": "user", "uuid": uuid("m1")}).to_string();
-    assert!(matches!(fate_in(Some(has.clone())), Some(Report::SendDelivered { .. })));
+    assert!(matches!(fate_in(Some(has.clone())), Some(Report::SendDelivered { run: Some(_), .. })));
     let cut = has[..has.len() - 1].to_owned();
     for (text, code) in [(String::new(), "agent_not_open"), (cut, "delivery_unknown")] {
         let Some(Report::SendFailed { failure, .. }) = fate_in(Some(text)) else { panic!() };

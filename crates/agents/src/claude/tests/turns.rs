@@ -1,6 +1,7 @@
 use domain::content::{Part, ToolStatus, Usage};
 
 use super::*;
+use crate::driver::sealed_answer;
 
 fn tool_use(id: &str, name: &str, input: Value) -> Value {
     json!({"type": "tool_use", "id": id, "name": name, "input": input})
@@ -395,4 +396,15 @@ fn a_call_of_the_run_itself_is_cancelled_with_it_whatever_works_in_the_backgroun
     let told = bench.hear(&result(json!({})));
     assert_eq!(statuses(&told, "t3"), [ToolStatus::Cancelled]);
     assert_eq!(statuses(&told, "t2"), []);
+}
+
+#[test]
+fn a_sealed_answer_is_refused_and_the_question_stays_open() {
+    let (mut bench, _) = at_a_tool();
+    let prompt = asked(&bench.hear(&can_use("q1", "t1")));
+    let told = bench.order(&sealed_answer(&prompt.id, "yes"));
+    assert_eq!(written(&told), Vec::<Value>::new());
+    assert_eq!(failure_of(&told, "sealed").unwrap().code.as_str(), "control_not_supported");
+    let told = bench.order(&answer(&prompt.id, "no", AnswerDetail::default()));
+    assert_eq!(written(&told)[0]["response"]["response"]["behavior"], "deny");
 }

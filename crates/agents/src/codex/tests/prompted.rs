@@ -6,7 +6,8 @@ use domain::{Content, PromptId};
 use serde_json::{Value, json};
 
 use super::bench::{Bench, THREAD, TURN, completed, of_item, request};
-use crate::Order;
+use crate::driver::sealed_answer;
+use crate::{Order, Output};
 
 fn prompt(reports: &[Report]) -> Prompt {
     let asked = reports.iter().find_map(|report| match report {
@@ -182,4 +183,24 @@ fn what_is_not_known_is_refused_and_told() {
     let told = bench.told();
     assert!(format!("{told:?}").contains("-32601"), "{told:?}");
     assert!(format!("{told:?}").contains("unknown_message"), "{told:?}");
+}
+
+#[test]
+fn a_sealed_answer_is_refused_and_the_question_stays_open() {
+    let (mut bench, prompt) = asking();
+    bench.order(&sealed_answer(&prompt.id, "accept"));
+    let told = bench.told();
+    assert!(!told.iter().any(|output| matches!(output, Output::Write(_))), "{told:?}");
+    assert_eq!(failure_code(&told), Some("control_not_supported".to_owned()));
+    let written = plainly(&mut bench, &prompt.id, "accept");
+    assert_eq!(written[0]["result"]["decision"], "accept");
+}
+
+fn failure_code(told: &[Output]) -> Option<String> {
+    told.iter().find_map(|output| match output {
+        Output::Report(Report::ControlResult { failure: Some(failure), .. }) => {
+            Some(failure.code.as_str().to_owned())
+        }
+        _ => None,
+    })
 }

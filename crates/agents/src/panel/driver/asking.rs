@@ -116,7 +116,7 @@ impl PanelDriver {
         request: &RequestId,
         prompt: &PromptId,
         choice: Option<&ChoiceId>,
-        detail: Option<&Content<AnswerDetail>>,
+        detail: &AnswerDetail,
         now: Timestamp,
     ) {
         let not_found = || Failure::new("prompt_not_found", "The question is no longer open");
@@ -125,7 +125,6 @@ impl PanelDriver {
         let Some(dialog) = known.filter(|it| is_attached && it.state == State::Open) else {
             return self.scribe.answered(request, Some(not_found()));
         };
-        let detail = detail.and_then(Content::open);
         let Some(choice) = choice else {
             dialog.state = State::Left;
             self.scribe.prompt_answered(prompt, now);
@@ -138,22 +137,19 @@ impl PanelDriver {
         };
         dialog.state = State::Pressing;
         let task = Task::Press { dialog: dialog.id.clone(), label };
-        let is_last_word = detail.is_some_and(|detail| detail.stop);
+        let is_last_word = detail.stop;
         let press = Press { prompt: prompt.clone(), request: request.clone(), is_last_word };
         self.ask(task, Purpose::Press(press), now);
-        let has_words = |detail: &AnswerDetail| {
-            let words = detail.message.as_ref().is_some_and(|words| !words.trim().is_empty());
-            words || detail.updated_input.is_some() || detail.answers.is_some()
-        };
-        if detail.is_some_and(has_words) {
+        let has_words = detail.message.as_ref().is_some_and(|words| !words.trim().is_empty());
+        if has_words || detail.updated_input.is_some() || detail.answers.is_some() {
             let words = "A panel's dialog takes a button and nothing else: what was written with \
                          it is not passed on";
             self.scribe.notice("answer", words);
         }
     }
 
-    fn stop_with(&mut self, detail: Option<&AnswerDetail>, now: Timestamp) {
-        if detail.is_some_and(|detail| detail.stop) && self.profile.stop.is_some() {
+    fn stop_with(&mut self, detail: &AnswerDetail, now: Timestamp) {
+        if detail.stop && self.profile.stop.is_some() {
             self.ask(Task::Stop, Purpose::Stop(None), now);
         }
     }

@@ -7,6 +7,7 @@ use domain::session::prompts::{AnswerDetail, Effect};
 use serde_json::{Value, json};
 
 use super::bench::{Bench, setup};
+use crate::driver::sealed_answer;
 
 #[test]
 fn a_tool_waits_for_a_person_who_sees_what_it_would_do() {
@@ -154,4 +155,17 @@ fn an_extension_that_asks_before_the_session_is_there_is_not_waited_for() {
 fn decision(bench: &Bench) -> Value {
     let reply = bench.written("extension_ui_response").unwrap();
     serde_json::from_str(reply["value"].as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn a_sealed_answer_is_refused_and_the_question_stays_open() {
+    let mut bench = Bench::ready();
+    bench.begin("m1", "run: rm x");
+    bench.gate("d1", "bash", &json!({"command": "rm x"}));
+    let written = bench.writes().len();
+    bench.order(&sealed_answer(&"d1".into(), "allow"));
+    assert_eq!(bench.writes().len(), written);
+    assert_eq!(bench.results(), [Some("control_not_supported")]);
+    bench.choose("d1", Some("deny"), AnswerDetail::default());
+    assert_eq!(decision(&bench)["decision"], "deny");
 }

@@ -47,6 +47,67 @@ fn a_crash_around_the_agents_own_record_neither_loses_nor_doubles() {
 }
 
 #[test]
+fn wherever_it_crashes_a_delivered_send_has_a_run_and_that_run_ends() {
+    for crash in CRASHES {
+        let crashed = crash_everywhere(crash, "say: a b", |world, step| {
+            assert_has_one_run_that_ends(world, "m1", &format!("{crash:?} at {step}"));
+        });
+        assert!(crashed >= 6, "only {crashed} steps could crash");
+    }
+}
+
+// The agent has the message, and the proxy dies before it can write that down.
+#[test]
+fn a_send_that_the_agent_had_at_a_crash_has_a_run_that_is_told_as_interrupted() {
+    let mut world = World::new();
+    world.connect();
+    world.records.fail_next(Failing::After);
+    assert!(world.offer(&deliver(&world.demo(), "m1", "say: a b", 5)).is_err());
+    world.crash(Crash::KeepsAll);
+    world.connect();
+    assert_eq!(world.results("m1"), ["delivered"]);
+    assert_has_one_run_that_ends(&world, "m1", "after the crash");
+    let ended = world.of("run_ended");
+    assert_eq!(ended[0]["outcome"], "interrupted");
+}
+
+#[test]
+fn a_run_that_a_crash_cut_off_is_told_as_interrupted_once() {
+    let mut world = World::new();
+    world.connect();
+    world.offer(&deliver(&world.demo(), "m1", "slow: 50", 5)).unwrap();
+    world.pass(1_000);
+    for _ in 0..2 {
+        world.crash(Crash::KeepsAll);
+        world.connect();
+        world.idle().unwrap();
+    }
+    let ended = world.of("run_ended");
+    assert_eq!(ended.len(), 1);
+    assert_eq!(ended[0]["outcome"], "interrupted");
+    assert_has_one_run_that_ends(&world, "m1", "after two crashes");
+}
+
+/// The relay was told of a run that this delivered send is in, and of its end, in this order.
+fn assert_has_one_run_that_ends(world: &World, id: &str, when: &str) {
+    let mut run = None;
+    let mut ended = vec![];
+    for frame in world.heard.values() {
+        match frame["type"].as_str().unwrap() {
+            "proxy_send_result" if frame["client_message_id"] == id => {
+                run = frame["run_id"].as_str().map(str::to_owned);
+                assert!(run.is_some(), "{when}: delivered without a run: {frame}");
+            }
+            "run_ended" if run.is_some() => {
+                ended.push(frame["run_id"].as_str().unwrap().to_owned());
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(ended, Vec::from_iter(run), "{when}");
+}
+
+#[test]
 fn an_attempt_that_is_offered_again_reaches_the_agent_once() {
     let mut world = World::new();
     world.connect();

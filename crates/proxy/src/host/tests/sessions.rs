@@ -103,7 +103,9 @@ fn a_run_cut_by_a_crash_is_not_gone_on_with() {
     assert_eq!(resumed["type"], "proxy_resumed");
     assert!(resumed.get("active_run").is_none());
     world.idle().unwrap();
-    assert_eq!(world.of("run_ended").len(), 0);
+    let ended = world.of("run_ended");
+    assert_eq!(ended.len(), 1);
+    assert_eq!(ended[0]["outcome"], "interrupted");
 }
 
 // spec: native/permission_response.2

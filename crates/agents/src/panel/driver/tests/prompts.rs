@@ -3,6 +3,7 @@
 use domain::session::prompts::{Effect, Prompt};
 
 use super::*;
+use crate::driver::sealed_answer;
 use crate::panel::profile::ChoiceEffect;
 
 fn dialog(id: &str) -> Value {
@@ -161,4 +162,16 @@ fn a_dialog_that_stays_though_it_was_pressed_is_asked_again() {
     assert_eq!(asked(&bench).len(), 1);
     bench.pass(3_000);
     assert_eq!(asked(&bench).len(), 2);
+}
+
+#[test]
+fn a_sealed_answer_is_refused_and_the_dialog_stays_open() {
+    let mut bench = Bench::attached();
+    bench.push(json!({"dialogs": [dialog("d1")]}));
+    bench.order(sealed_answer(&"dialog-d1".into(), "allow"));
+    assert_eq!(bench.tasks(), Vec::<&Task>::new());
+    assert_eq!(results(&bench), [Some("control_not_supported".to_owned())]);
+    answer(&mut bench, Some("deny"));
+    let (dialog, label) = ("d1".to_owned(), "No".to_owned());
+    assert_eq!(bench.tasks(), [&Task::Press { dialog, label }]);
 }
