@@ -108,10 +108,18 @@ impl Demo {
         };
         let delivered =
             Report::SendDelivered { id, attempt: Some(attempt), run: Some(run.clone()) };
-        let mut outputs = vec![Output::Remember(line), Output::Report(delivered)];
+        let mut outputs = vec![Output::Remember(line)];
         match &mut self.run {
-            Some(steered) => steered.steer(turn),
-            None => self.run = Some(Run::new(run, turn, now)),
+            Some(steered) => {
+                // What it said before it was steered comes before the words that steer it.
+                outputs.extend(steered.end_message(now));
+                outputs.push(Output::Report(delivered));
+                steered.steer(turn);
+            }
+            None => {
+                outputs.push(Output::Report(delivered));
+                self.run = Some(Run::new(run, turn, now));
+            }
         }
         outputs.extend(self.go_on(now));
         outputs

@@ -4,7 +4,8 @@
 //! says what happened and nothing stays open behind a run that ended, however it ended.
 //!
 //! Invariant: a tool call is told before its updates and closed once; a prompt is told once and
-//! gone once; a message is recorded once, with the parts in the places its deltas named.
+//! gone once; a message is recorded once, with the parts in the places its deltas named, and what
+//! it says before a tool call is recorded before that call.
 //!
 //! Not here: what an agent's frames mean (the drivers).
 
@@ -341,13 +342,18 @@ impl Scribe {
         }
     }
 
-    /// A tool call begins, or more is known of it.
+    /// A tool call begins, or more is known of it. The text before it is recorded first.
     pub fn tool(&mut self, mut call: domain::content::ToolCall, now: Timestamp) {
         call.run = call.run.or_else(|| self.run.clone());
         let (kind, label) = (tools::activity(call.kind), tools::label(&call));
         let is_at_work = tools::is_open(call.status);
         match self.tools.begin(call) {
-            tools::Told::New(call) => self.report(Report::ToolCall(call)),
+            tools::Told::New(call) => {
+                if let Some(message) = self.messages.before_tool(&call.id, self.run.as_ref(), now) {
+                    self.message(message);
+                }
+                self.report(Report::ToolCall(call));
+            }
             tools::Told::Update(update) => self.report(Report::ToolUpdate(update)),
             tools::Told::Nothing => {}
         }

@@ -256,7 +256,7 @@ impl Run {
         Output::Passing(Delta { message, part, voice, offset, words: Content::Open(word) })
     }
 
-    fn end_message(&mut self, now: Timestamp) -> Vec<Output> {
+    pub(super) fn end_message(&mut self, now: Timestamp) -> Vec<Output> {
         let Some(Making { id, parts, .. }) = self.message.take() else { return vec![] };
         let message = Message {
             id,

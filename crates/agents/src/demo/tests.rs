@@ -291,9 +291,27 @@ fn a_steered_message_is_answered_within_the_run() {
     assert!(steered.contains(&Output::Report(delivered)), "{steered:?}");
     told.extend(steered);
     told.extend(play(&mut demo));
-    assert_eq!(said(&told), ["a b", "echo: and this"]);
+    assert_eq!(said(&told), ["a ", "b", "echo: and this"]);
     let ends = told.iter().filter(|o| matches!(o, Output::Report(Report::RunEnded { .. })));
     assert_eq!(ends.count(), 1);
+}
+
+#[test]
+fn what_the_agent_said_before_it_was_steered_is_told_before_the_message_that_steers() {
+    let mut demo = Demo::new("", None);
+    let mut told = deliver(&mut demo, "m1", "slow: 3", 0);
+    told.extend(demo.on_deadline(Timestamp(150)));
+    told.extend(deliver(&mut demo, "m2", "say: hi", 160));
+    told.extend(play(&mut demo));
+    let order: Vec<String> = told
+        .iter()
+        .filter_map(|output| match output {
+            Output::Report(Report::SendDelivered { id, .. }) => Some(id.to_string()),
+            Output::Report(Report::Message { .. }) => said(std::slice::from_ref(output)).pop(),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(order, ["m1", "word1 word2 ", "m2", "word3", "hi"]);
 }
 
 // spec: native/agent_set_model.2

@@ -1,4 +1,8 @@
 //! Messages in the making.
+//!
+//! What an agent writes as one message may be recorded in several pieces: the text before a tool
+//! call is recorded before the call, so that the ledger has the agent's own order. The first piece
+//! keeps the agent's id, each further one has its number behind it.
 
 use domain::content::{Author, Message, Part};
 use domain::passing::{Delta, Voice};
@@ -12,9 +16,14 @@ pub(super) struct Messages(Vec<Making>);
 
 #[derive(Debug)]
 struct Making {
+    /// As the agent names it.
     id: MessageId,
     parent: Option<ToolCallId>,
     parts: Vec<Place>,
+    /// How many of `parts` are recorded already.
+    recorded: usize,
+    /// How many pieces are recorded already.
+    pieces: u32,
 }
 
 #[derive(Debug)]
@@ -45,7 +54,7 @@ impl Messages {
         if words.is_empty() {
             return None;
         }
-        let (at, place) = self.place(id, key, voice)?;
+        let (piece, at, place) = self.place(id, key, voice)?;
         let offset = place.units;
         match &mut place.part {
             Part::Text(text) | Part::Thinking(text) => text.push_str(words),
@@ -53,7 +62,7 @@ impl Messages {
         }
         place.units += units(words);
         let words = Content::Open(words.to_owned());
-        Some(Delta { message: id.clone(), part: at, voice, offset, words })
+        Some(Delta { message: piece, part: at, voice, offset, words })
     }
 
     /// Where the agent's last word differs from what was told, the recorded message has it.
@@ -64,7 +73,7 @@ impl Messages {
         voice: Voice,
         whole: &str,
     ) -> Option<Delta> {
-        let (_, place) = self.place(id, key, voice)?;
+        let (_, _, place) = self.place(id, key, voice)?;
         let told = match &mut place.part {
             Part::Text(text) | Part::Thinking(text) => text,
             Part::Image(_) | Part::File(_) | Part::ToolCall(_) => return None,
@@ -95,20 +104,23 @@ impl Messages {
         now: Timestamp,
     ) -> Option<Message> {
         let at = self.0.iter().position(|making| making.id == *id)?;
-        let making = self.0.remove(at);
-        let parts: Vec<_> = making.parts.into_iter().map(|place| place.part).collect();
-        let has_content = parts.iter().any(|part| match part {
-            Part::Text(text) | Part::Thinking(text) => !text.is_empty(),
-            Part::Image(_) | Part::File(_) | Part::ToolCall(_) => true,
-        });
-        has_content.then(|| Message {
-            id: making.id,
-            author: Author::Assistant,
-            parts: Content::Open(parts),
-            created_at: now,
-            run: run.cloned(),
-            parent: making.parent,
-            digest: None,
+        let mut making = self.0.remove(at);
+        let whole = making.parts.len();
+        making.record_up_to(whole, run, now)
+    }
+
+    /// The text that the agent wrote before it called this tool.
+    pub(super) fn before_tool(
+        &mut self,
+        tool: &ToolCallId,
+        run: Option<&RunId>,
+        now: Timestamp,
+    ) -> Option<Message> {
+        self.0.iter_mut().find_map(|making| {
+            let mut parts = making.parts.iter().skip(making.recorded);
+            let before = parts.position(|place| place.part == Part::ToolCall(tool.clone()))?;
+            let place = making.recorded + before;
+            making.has_text_before(place).then(|| making.record_up_to(place, run, now))?
         })
     }
 
@@ -117,13 +129,21 @@ impl Messages {
             if self.0.len() >= OPEN_MAX {
                 self.0.remove(0);
             }
-            self.0.push(Making { id: id.clone(), parent: None, parts: vec![] });
+            let (id, parent, parts) = (id.clone(), None, vec![]);
+            self.0.push(Making { id, parent, parts, recorded: 0, pieces: 0 });
             self.0.len() - 1
         });
         &mut self.0[at]
     }
 
-    fn place(&mut self, id: &MessageId, key: u32, voice: Voice) -> Option<(u32, &mut Place)> {
+    /// Where words of this key go: the piece, the part within it, and the part itself. Nothing
+    /// for a key that is recorded already.
+    fn place(
+        &mut self,
+        id: &MessageId,
+        key: u32,
+        voice: Voice,
+    ) -> Option<(MessageId, u32, &mut Place)> {
         let making = self.making(id);
         let at = making.parts.iter().position(|place| place.key == key).unwrap_or_else(|| {
             let part = match voice {
@@ -133,7 +153,57 @@ impl Messages {
             making.parts.push(Place { key, part, units: 0 });
             making.parts.len() - 1
         });
-        Some((u32::try_from(at).ok()?, &mut making.parts[at]))
+        let within = at.checked_sub(making.recorded)?;
+        let piece = making.piece();
+        Some((piece, u32::try_from(within).ok()?, &mut making.parts[at]))
+    }
+}
+
+impl Making {
+    /// The id of the piece that comes next.
+    fn piece(&self) -> MessageId {
+        match self.pieces {
+            0 => self.id.clone(),
+            earlier => format!("{}.{}", self.id, earlier + 1).into(),
+        }
+    }
+
+    fn has_text_before(&self, place: usize) -> bool {
+        self.parts[self.recorded..place].iter().any(|place| match &place.part {
+            Part::Text(text) | Part::Thinking(text) => !text.is_empty(),
+            Part::Image(_) | Part::File(_) | Part::ToolCall(_) => false,
+        })
+    }
+
+    /// The next piece: everything before this part that is not recorded yet. Nothing where that
+    /// has no content.
+    fn record_up_to(
+        &mut self,
+        place: usize,
+        run: Option<&RunId>,
+        now: Timestamp,
+    ) -> Option<Message> {
+        let id = self.piece();
+        let parts: Vec<_> =
+            self.parts[self.recorded..place].iter().map(|place| place.part.clone()).collect();
+        let has_content = parts.iter().any(|part| match part {
+            Part::Text(text) | Part::Thinking(text) => !text.is_empty(),
+            Part::Image(_) | Part::File(_) | Part::ToolCall(_) => true,
+        });
+        if !has_content {
+            return None;
+        }
+        self.recorded = place;
+        self.pieces += 1;
+        Some(Message {
+            id,
+            author: Author::Assistant,
+            parts: Content::Open(parts),
+            created_at: now,
+            run: run.cloned(),
+            parent: self.parent.clone(),
+            digest: None,
+        })
     }
 }
 

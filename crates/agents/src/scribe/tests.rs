@@ -88,6 +88,52 @@ fn deltas_name_the_place_that_the_recorded_message_has_and_count_utf16() {
 }
 
 #[test]
+fn what_a_message_says_before_a_tool_call_is_recorded_before_the_call() {
+    let mut scribe = Scribe::default();
+    let id = "a1".into();
+    scribe.words(&id, 0, Voice::Text, "I will ");
+    scribe.place_tool(&id, 1, "t1".into());
+    scribe.whole_words(&id, 0, Voice::Text, "I will look.");
+    scribe.tool(call("t1", ToolStatus::Running), NOW);
+    scribe.words(&id, 2, Voice::Text, "And again.");
+    scribe.place_tool(&id, 3, "t2".into());
+    scribe.tool(call("t2", ToolStatus::Running), NOW);
+    scribe.whole_words(&id, 0, Voice::Text, "I will look, late.");
+    scribe.finish_message(&id, NOW);
+    let told = scribe.take();
+    let order: Vec<_> = reports(&told)
+        .into_iter()
+        .filter_map(|report| match report {
+            Report::Message { message, .. } => {
+                Some((message.id.to_string(), message.parts.open().cloned().unwrap_or_default()))
+            }
+            Report::ToolCall(call) => Some((call.id.to_string(), vec![])),
+            _ => None,
+        })
+        .collect();
+    let (text, tool) = (|text: &str| Part::Text(text.into()), |id: &str| Part::ToolCall(id.into()));
+    assert_eq!(
+        order,
+        [
+            ("a1".to_owned(), vec![text("I will look.")]),
+            ("t1".to_owned(), vec![]),
+            ("a1.2".to_owned(), vec![tool("t1"), text("And again.")]),
+            ("t2".to_owned(), vec![]),
+            ("a1.3".to_owned(), vec![tool("t2")]),
+        ]
+    );
+    let deltas: Vec<_> = told
+        .iter()
+        .filter_map(|output| {
+            let Output::Passing(delta) = output else { return None };
+            Some((delta.message.to_string(), delta.part, delta.offset))
+        })
+        .collect();
+    let own = |id: &str, part, offset| (id.to_owned(), part, offset);
+    assert_eq!(deltas, [own("a1", 0, 0), own("a1", 0, 7), own("a1.2", 1, 0)]);
+}
+
+#[test]
 fn a_tool_call_that_is_over_is_not_opened_again() {
     let mut scribe = Scribe::default();
     let update = |status| ToolUpdate {

@@ -59,6 +59,52 @@ async fn a_question_that_one_answers_closes_for_all() {
 }
 
 #[tokio::test]
+async fn a_steered_message_stands_where_the_agent_took_it_for_everybody() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let session = session_of(&place);
+    let mut guests = everybody((&host(&up), token(&up)), &session, "say: ").await;
+    for guest in &mut guests {
+        guest.forget();
+    }
+    guests[0].send("slow: 20").await;
+    for guest in &mut guests {
+        guest.until(|seen| matches!(seen, Seen::Piece(_))).await;
+    }
+    let steer = serde_json::json!({
+        "type": "send_message", "protocol_version": 1, "session_id": session,
+        "client_message_id": "steer-1",
+        "content": "say: steered", "mode": "steer", "created_at": "2026-11-16T10:00:00.000Z",
+    });
+    guests[0].ask(steer, |frame| frame["type"] == "message_delivered").await;
+    for guest in &mut guests {
+        guest.until_said("steered").await;
+    }
+    // In pieces: to a client of blob, all that is said in a run is one message.
+    let order = |seen: &[Seen]| {
+        let mut order = vec![];
+        for seen in seen {
+            match (seen, order.last_mut()) {
+                (Seen::Person(words), _) => order.push((true, words.clone())),
+                (Seen::Piece(words), Some((false, said))) => said.push_str(words),
+                (Seen::Piece(words), _) => order.push((false, words.clone())),
+                _ => {}
+            }
+        }
+        order
+    };
+    let first = order(&guests[0].seen);
+    let [(true, asked), (false, before), (true, steered), (false, after)] = &first[..] else {
+        panic!("{first:?}")
+    };
+    assert_eq!((&**asked, &**steered), ("slow: 20", "say: steered"));
+    assert!(before.starts_with("word1") && after.ends_with("word20steered"), "{first:?}");
+    for guest in &guests {
+        assert_eq!(order(&guest.seen), first, "{}", guest.dialect);
+    }
+}
+
+#[tokio::test]
 async fn a_run_that_one_stops_ends_for_all() {
     let place = Place::new();
     let up = place.up(&[]);

@@ -252,15 +252,18 @@ fn subagents_speak_below_the_call_that_made_them() {
     let mut called = said("msg_2", tool_use("t2", "Read", json!({"file_path": "/a"})));
     called["parent_tool_use_id"] = "t1".into();
     let told = bench.hear(&called);
+    let Report::Message { message, .. } = reports(&told)[0] else { panic!("{told:?}") };
+    assert_eq!(message.parent, Some("t1".into()));
+    assert_eq!(message.parts, Content::Open(vec![Part::Text("below".into())]));
     assert!(
-        matches!(reports(&told)[0], Report::ToolCall(call) if call.parent == Some("t1".into()))
+        matches!(reports(&told)[1], Report::ToolCall(call) if call.parent == Some("t1".into()))
     );
     let mut result = returned("t2", "text", false);
     result["parent_tool_use_id"] = "t1".into();
     let told = bench.hear(&result);
     let Report::Message { message, .. } = reports(&told)[0] else { panic!("{told:?}") };
     assert_eq!(message.parent, Some("t1".into()));
-    assert_eq!(message.parts.open().unwrap().len(), 2);
+    assert_eq!(message.parts, Content::Open(vec![Part::ToolCall("t2".into())]));
 }
 
 #[test]
