@@ -170,7 +170,7 @@ fn a_session_tells_its_configuration_without_being_asked() {
     assert_eq!(config["available_models"], serde_json::json!(["demo-small", "demo-large"]));
 }
 
-const LAUNCH: &str = r#"{"type":"launch_session","protocol_version":1,"request_id":"l1","agent_type":"demo","workspace_path":"/tmp/kite"}"#;
+pub(super) const LAUNCH: &str = r#"{"type":"launch_session","protocol_version":1,"request_id":"l1","agent_type":"demo","workspace_path":"/tmp/kite"}"#;
 
 fn named_in(snapshot: &Value) -> Vec<String> {
     let sessions = snapshot["sessions"].as_array().unwrap();
