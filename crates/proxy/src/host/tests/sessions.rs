@@ -106,6 +106,7 @@ fn a_run_cut_by_a_crash_is_not_gone_on_with() {
     let ended = world.of("run_ended");
     assert_eq!(ended.len(), 1);
     assert_eq!(ended[0]["outcome"], "interrupted");
+    assert!(ended[0]["reason"].as_str().unwrap().contains("stopped on this machine"));
 }
 
 // spec: native/permission_response.2
