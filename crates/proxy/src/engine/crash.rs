@@ -7,8 +7,6 @@
 //!
 //! Not here: asking that record (`outputs`, the drivers).
 
-use std::collections::BTreeMap;
-
 use agents::run_id;
 use domain::content::{Author, Message, Part};
 use domain::passing::{Delta, Voice};
@@ -120,8 +118,12 @@ impl Engine {
         }
     }
 
-    /// What people saw of messages that the crash cut off.
+    /// What people saw of messages that the crash cut off. A panel still has its own: it tells
+    /// them whole, under the same ids.
     fn tell_unfinished_messages(&mut self, session: &SessionId, now: Timestamp) {
+        if self.is_panel(session) {
+            return;
+        }
         let Some(drafts) = self.book.drafts.get(session) else { return };
         let run = self.book.runs.get(session).map(|going| going.run.clone());
         for (id, parts) in parts_of(drafts.replay()) {
@@ -156,10 +158,12 @@ impl Engine {
         self.crashed.insert(session.clone(), Cut::Ended(run));
     }
 
+    fn is_panel(&self, session: &SessionId) -> bool {
+        self.book.sessions.get(session).is_some_and(|opened| opened.signature.is_some())
+    }
+
     fn why_interrupted(&self, session: &SessionId) -> &'static str {
-        let is_panel =
-            self.book.sessions.get(session).is_some_and(|opened| opened.signature.is_some());
-        if is_panel {
+        if self.is_panel(session) {
             "Farhelm stopped on this machine while the agent was working; the agent may have \
              continued in its panel"
         } else {
@@ -172,27 +176,22 @@ impl Engine {
 /// Messages as far as they came. Of sealed words it is not known how to join them: a message that
 /// has any is left out.
 fn parts_of(pieces: Vec<Delta>) -> Vec<(MessageId, Vec<Part>)> {
-    let mut messages: Vec<(MessageId, Option<BTreeMap<u32, Part>>)> = vec![];
-    for Delta { message, part, voice, words, .. } in pieces {
-        let at = messages.iter().position(|(id, _)| *id == message).unwrap_or_else(|| {
-            messages.push((message, Some(BTreeMap::new())));
-            messages.len() - 1
-        });
-        let parts = &mut messages[at].1;
-        match (words, voice) {
-            (Content::Open(text), Voice::Text) => {
-                parts.iter_mut().for_each(|parts| {
-                    parts.insert(part, Part::Text(text.clone()));
-                });
-            }
-            (Content::Open(text), Voice::Thinking) => {
-                parts.iter_mut().for_each(|parts| {
-                    parts.insert(part, Part::Thinking(text.clone()));
-                });
-            }
-            (Content::Sealed(_), _) => *parts = None,
+    let mut messages: Vec<(MessageId, Option<Vec<Part>>)> = vec![];
+    // Pieces come in the order of messages and their parts; open ones are one piece for each part.
+    for Delta { message, voice, words, .. } in pieces {
+        if messages.last().is_none_or(|(last, _)| *last != message) {
+            messages.push((message, Some(vec![])));
         }
+        let Some((_, parts)) = messages.last_mut() else { continue };
+        let part = match (words, voice) {
+            (Content::Open(text), Voice::Text) => Some(Part::Text(text)),
+            (Content::Open(text), Voice::Thinking) => Some(Part::Thinking(text)),
+            (Content::Sealed(_), _) => None,
+        };
+        *parts = parts.take().zip(part).map(|(mut parts, part)| {
+            parts.push(part);
+            parts
+        });
     }
-    let whole = messages.into_iter().filter_map(|(id, parts)| Some((id, parts?)));
-    whole.map(|(id, parts)| (id, parts.into_values().collect())).collect()
+    messages.into_iter().filter_map(|(id, parts)| Some((id, parts?))).collect()
 }
