@@ -222,6 +222,10 @@ impl Acp {
 }
 
 impl Driver for Acp {
+    fn ready_by(&mut self, at: Timestamp) {
+        self.setup.ready_by = Some(at);
+    }
+
     fn start(&mut self, now: Timestamp) -> Vec<Output> {
         if self.notes.is_ready {
             self.scribe.config(self.settings.config(&self.abilities, now));

@@ -103,6 +103,10 @@ impl Claude {
 }
 
 impl Driver for Claude {
+    fn ready_by(&mut self, at: Timestamp) {
+        self.setup.ready_by = Some(at);
+    }
+
     fn start(&mut self, now: Timestamp) -> Vec<Output> {
         self.begin(now);
         self.scribe.take()

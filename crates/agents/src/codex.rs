@@ -295,6 +295,10 @@ impl Codex {
 }
 
 impl Driver for Codex {
+    fn ready_by(&mut self, at: Timestamp) {
+        self.setup.ready_by = Some(at);
+    }
+
     fn start(&mut self, now: Timestamp) -> Vec<Output> {
         if let Some(config) = self.notes.config.clone().filter(|_| self.notes.thread.is_some()) {
             self.scribe.config(config);

@@ -209,6 +209,11 @@ pub enum Output {
 
 /// One agent session, seen by what is known of its program. Pure: time is an argument.
 pub trait Driver: std::fmt::Debug + std::marker::Send {
+    /// The session is launched: it is [`Output::Ready`] by this time, or says why it is not. Told
+    /// before [`Driver::start`].
+    fn ready_by(&mut self, at: Timestamp) {
+        let _ = at;
+    }
     /// The session begins, or begins again after the proxy was away: its configuration and state.
     fn start(&mut self, now: Timestamp) -> Vec<Output>;
     /// The proxy asks something.

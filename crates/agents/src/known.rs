@@ -58,3 +58,50 @@ pub fn driver_of(agent: &str, setup: Setup) -> Box<dyn Driver> {
         _ => Box::new(Acp::new(agent, setup)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::Timestamp;
+
+    use super::*;
+    use crate::{Launcher, Output};
+
+    // spec: native/proxy_launch_behavior.5
+    #[test]
+    fn every_driver_waits_as_long_as_its_launch_does_and_then_says_why_it_is_not_ready() {
+        for agent in ["claude", "codex", "pi", "gemini"] {
+            for ready_by in [Timestamp(5_000), Timestamp(90_000)] {
+                let mut driver = driver_of(agent, setup());
+                driver.ready_by(ready_by);
+                let told = driver.start(Timestamp(1_000));
+                assert!(told.iter().any(|it| matches!(it, Output::Spawn(_))), "{agent}: {told:?}");
+                assert_eq!(driver.deadline(), Some(ready_by), "{agent}");
+                let early = Timestamp(ready_by.0 - 1);
+                assert!(failure_in(&driver.on_deadline(early)).is_none(), "{agent}");
+                let failure = failure_in(&driver.on_deadline(ready_by));
+                assert_eq!(failure.as_deref(), Some("launch_timeout"), "{agent}");
+            }
+        }
+    }
+
+    fn failure_in(told: &[Output]) -> Option<String> {
+        told.iter().find_map(|output| match output {
+            Output::Unusable(failure) => Some(failure.code.as_str().to_owned()),
+            _ => None,
+        })
+    }
+
+    fn setup() -> Setup {
+        Setup {
+            session: "sess_1".into(),
+            notes: String::new(),
+            launcher: Launcher { command: "agent".to_owned(), ..Launcher::default() },
+            workspace: "/w".into(),
+            model: None,
+            mode: None,
+            earlier: None,
+            ready_by: None,
+            variables: std::collections::BTreeMap::new(),
+        }
+    }
+}

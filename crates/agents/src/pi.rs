@@ -118,6 +118,10 @@ impl Pi {
 }
 
 impl Driver for Pi {
+    fn ready_by(&mut self, at: Timestamp) {
+        self.setup.ready_by = Some(at);
+    }
+
     fn start(&mut self, now: Timestamp) -> Vec<Output> {
         self.begin(now);
         self.scribe.take()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use domain::{ModelId, SessionId};
+use domain::{ModelId, SessionId, Timestamp};
 
 /// A program to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +71,9 @@ pub struct Earlier {
     pub fork: bool,
 }
 
+/// How long a program may take to be ready where no launch waits for it.
+const START_MS_MAX: u64 = 25_000;
+
 /// What a session's driver knows at its start.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -88,11 +91,18 @@ pub struct Setup {
     pub mode: Option<String>,
     /// The conversation to go on with.
     pub earlier: Option<Earlier>,
+    /// When its launch has to be over, while it is being launched.
+    pub ready_by: Option<Timestamp>,
     /// The person's variables that say where agents keep their files: `HOME`, `CODEX_HOME`, …
     pub variables: BTreeMap<String, String>,
 }
 
 impl Setup {
+    /// When a program that is started now is given up.
+    pub fn start_until(&mut self, now: Timestamp) -> Timestamp {
+        self.ready_by.take().unwrap_or_else(|| now.plus_ms(START_MS_MAX))
+    }
+
     /// A folder named by a variable, or else this one below the person's home.
     pub fn folder(&self, variable: &str, below_home: &str) -> PathBuf {
         match self.variables.get(variable).filter(|value| !value.is_empty()) {

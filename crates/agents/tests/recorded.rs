@@ -119,6 +119,7 @@ fn setup(head: &Head) -> Setup {
         model: None,
         mode: None,
         earlier: None,
+        ready_by: None,
         variables: BTreeMap::from([("HOME".to_owned(), "<HOME>".to_owned())]),
     }
 }

@@ -29,7 +29,7 @@ pub enum Voice {
 }
 
 /// A few more words of a message in the making.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
     /// The message in the making.
     pub message: MessageId,

@@ -161,6 +161,10 @@ impl Watched {
 }
 
 impl Driver for Watched {
+    fn ready_by(&mut self, at: Timestamp) {
+        self.driver.ready_by(at);
+    }
+
     fn start(&mut self, now: Timestamp) -> Vec<Output> {
         let outputs = self.driver.start(now);
         self.see(outputs)
@@ -238,6 +242,7 @@ mod tests {
             model: None,
             mode: None,
             earlier: None,
+            ready_by: None,
             variables: std::collections::BTreeMap::new(),
         };
         let driver = agents::driver_of("claude", setup);

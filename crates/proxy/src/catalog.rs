@@ -130,6 +130,7 @@ impl Catalog {
                 model: opened.model.clone(),
                 mode: opened.mode.clone(),
                 earlier,
+                ready_by: None,
                 variables,
             };
             driver_of(opened.agent.as_str(), setup)

@@ -91,8 +91,8 @@ pub enum Effect {
     Persist(Record),
     /// A text frame to the relay.
     Send(Bytes),
-    /// Begin a session, new or from before.
-    Start(SessionId, Opened),
+    /// Begin a session, new or from before; a launched one is ready by this time, or says why not.
+    Start(SessionId, Opened, Option<Timestamp>),
     /// Something for a session's agent.
     Order(SessionId, AgentOrder),
     /// Get these files, then tell [`Engine::on_fetched`].
@@ -258,7 +258,7 @@ impl Engine {
 
     fn begin(&mut self, session: SessionId, opened: Opened) {
         self.live.insert(session.clone(), Live::default());
-        self.effects.push(Effect::Start(session, opened));
+        self.effects.push(Effect::Start(session, opened, None));
     }
 
     fn new_session(&mut self) -> SessionId {

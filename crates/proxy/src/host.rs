@@ -331,8 +331,8 @@ impl<D: Disk, R: Records> Host<D, R> {
                 match effect {
                     Effect::Persist(_) => {}
                     Effect::Send(frame) => turn.frames.push(frame),
-                    Effect::Start(session, opened) => {
-                        next.extend(self.start(&session, &opened, now)?);
+                    Effect::Start(session, opened, ready_by) => {
+                        next.extend(self.start(&session, &opened, ready_by, now)?);
                     }
                     Effect::Order(session, order) => {
                         next.extend(self.order(&session, &order, now)?);
@@ -383,6 +383,7 @@ impl<D: Disk, R: Records> Host<D, R> {
         &mut self,
         session: &SessionId,
         opened: &Opened,
+        ready_by: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<Vec<Effect>, Fault> {
         let record = self.records.read(session, &opened.agent);
@@ -390,6 +391,9 @@ impl<D: Disk, R: Records> Host<D, R> {
             .map_err(|error| Fault::disk(format!("reading the record of {session}"), error))?;
         let mut driver = (self.make)(session, opened, record);
         shorten_notes(&mut self.records, session, driver.as_ref())?;
+        if let Some(at) = ready_by {
+            driver.ready_by(at);
+        }
         let mut outputs = driver.start(now);
         for picture in self.records.held(session) {
             outputs.extend(driver.on_input(AgentInput::Held(picture), now));

@@ -15,4 +15,4 @@ mod record;
 pub use book::{Book, Outgoing};
 pub use inbox::{INBOX_OPEN_MAX, Inbox, SETTLED_REMEMBERED_MAX, Settled, Step};
 pub use lines::{decode, encode};
-pub use record::{Attempt, Earlier, Means, Opened, Record};
+pub use record::{Attempt, Earlier, Going, Means, Opened, Record};

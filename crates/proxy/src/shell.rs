@@ -11,6 +11,7 @@ mod backoff;
 mod fetch;
 mod folder;
 mod keep;
+mod outgoing;
 mod teller;
 mod worker;
 
@@ -37,7 +38,7 @@ use worker::{Errands, Event, Worker};
 
 /// Events that may wait for the host. At the bound the socket is not read.
 const EVENTS_MAX: usize = 1_024;
-/// Frames that may wait for the socket. At the bound the host waits, for at most the next bound.
+/// Frames that may wait for the socket. At the bound the host keeps them, and does not wait.
 const FRAMES_MAX: usize = 1_024;
 /// Fetches that may wait. At the bound they are put off.
 const FETCHES_MAX: usize = 256;

@@ -17,8 +17,6 @@ use super::{Abilities, Acp, Ask, Phase, Quirks, Setting};
 use crate::Output;
 use crate::rpc::RpcError;
 
-/// How long a new session may take: a little less than its launch waits.
-const NEW_WITHIN_MS: u64 = 27_000;
 /// How long a conversation may take to be loaded again.
 const RESUME_WITHIN_MS: u64 = 120_000;
 /// By which some agents name their records.
@@ -42,10 +40,10 @@ pub(super) struct Starting {
 }
 
 impl Starting {
-    pub(super) fn new(was_ready: bool, now: Timestamp) -> Self {
-        let within_ms = if was_ready { RESUME_WITHIN_MS } else { NEW_WITHIN_MS };
+    /// Of a program that has to be ready by then; without a time its conversation is loaded again.
+    pub(super) fn new(ready_by: Option<Timestamp>, now: Timestamp) -> Self {
         Self {
-            until: now.plus_ms(within_ms),
+            until: ready_by.unwrap_or_else(|| now.plus_ms(RESUME_WITHIN_MS)),
             load_at: None,
             replay: None,
             quiet_at: None,

@@ -52,6 +52,7 @@ impl Bench {
             model: model.map(Into::into),
             mode: None,
             earlier: earlier.clone(),
+            ready_by: None,
             variables: std::collections::BTreeMap::new(),
         };
         let acp = Acp::new(agent, setup);

@@ -17,7 +17,9 @@ pub(super) const AUTH_REQUIRED: i64 = -32_000;
 
 impl Acp {
     pub(super) fn spawn(&mut self, now: Timestamp) {
-        self.phase = Phase::Starting(Box::new(Starting::new(self.notes.is_ready, now)));
+        let is_new = !self.notes.is_ready;
+        let ready_by = is_new.then(|| self.setup.start_until(now));
+        self.phase = Phase::Starting(Box::new(Starting::new(ready_by, now)));
         self.rpc.reset();
         self.observation = Observation::default();
         self.files.clear();

@@ -20,8 +20,6 @@ use super::notes::Chosen;
 use super::transport::{Conversation, Purpose, Wishes, arguments};
 use crate::{Ended, Order, Outlives, Output};
 
-/// How long it may take to introduce itself: a little less than a launch may.
-const STARTS_WITHIN_MS: u64 = 25_000;
 /// Orders that wait for the program to start. At the bound they fail.
 const WAITING_MAX: usize = 64;
 
@@ -142,8 +140,9 @@ impl Claude {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let program = self.setup.launcher.program(&arguments, self.setup.workspace.clone());
         self.scribe.push(Output::Spawn(program));
+        let until = self.setup.start_until(now);
         self.life = Life::Starting(Starting {
-            until: now.plus_ms(STARTS_WITHIN_MS),
+            until,
             introduction: None,
             has_settings: false,
             errors: vec![],
@@ -151,6 +150,7 @@ impl Claude {
         self.requests.take();
         self.ask(Purpose::Initialize, &json!({"subtype": "initialize", "hooks": null}), now);
         self.ask(Purpose::Settings(None), &json!({"subtype": "get_settings"}), now);
+        self.requests.wait_until(until);
     }
 
     /// The program introduced itself, or refused to.

@@ -40,6 +40,7 @@ fn setup(notes: &[String]) -> Setup {
         model: None,
         mode: None,
         earlier: None,
+        ready_by: None,
         variables: BTreeMap::from([("HOME".to_owned(), "/home/ada".to_owned())]),
     }
 }

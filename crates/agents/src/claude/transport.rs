@@ -184,6 +184,13 @@ impl Requests {
         self.open.values().map(|(_, until)| *until).min()
     }
 
+    /// What was asked so far may take until then: the program is only starting.
+    pub(super) fn wait_until(&mut self, at: Timestamp) {
+        for (_, until) in self.open.values_mut() {
+            *until = at;
+        }
+    }
+
     /// Takes out what is late.
     pub(super) fn late(&mut self, now: Timestamp) -> Vec<Purpose> {
         let late = self.open.iter().filter(|(_, (_, until))| *until <= now);

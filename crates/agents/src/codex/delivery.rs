@@ -140,7 +140,7 @@ impl Codex {
                     sent.is_steering = false;
                     self.held.push_front(sent);
                 }
-                Outcome::Interrupted => {
+                Outcome::Interrupted | Outcome::Cut(_) => {
                     let words = "The run was stopped before Codex used the message";
                     let failure = Failure::new("send_rejected", words);
                     self.scribe.not_delivered(&sent.id, sent.attempt, failure);

@@ -1,6 +1,6 @@
 //! Starting the program, greeting it, and opening the thread.
 //!
-//! Invariant: every start ends within [`OPENING_MS_MAX`], usable or not, and says why not in
+//! Invariant: every start ends by its deadline, usable or not, and says why not in
 //! words that tell a person what to do.
 //!
 //! Not here: what an earlier conversation holds (`history`).
@@ -17,8 +17,6 @@ use super::{Codex, Phase, Record, Todo, Why};
 use crate::rpc::RpcError;
 use crate::{Earlier, Output};
 
-/// How long a start may take. Shorter than a launch is waited for, so that the reason arrives.
-const OPENING_MS_MAX: u64 = 25_000;
 /// Models asked for at once: more than a person would look through.
 const MODELS_MAX: u32 = 100;
 /// How Codex says that it has no record of a thread.
@@ -29,6 +27,7 @@ const EMPTY_RECORD: [&str; 2] = ["rollout", "is empty"];
 /// How far a start is.
 #[derive(Debug)]
 pub(super) struct Opening {
+    since: Timestamp,
     until: Timestamp,
     thread: Which,
     is_open: bool,
@@ -74,7 +73,8 @@ impl Codex {
             (None, None) => Which::New,
         };
         self.phase = Phase::Starting(Opening {
-            until: now.plus_ms(OPENING_MS_MAX),
+            since: now,
+            until: self.setup.start_until(now),
             thread,
             is_open: false,
             has_models: false,
@@ -266,7 +266,7 @@ impl Codex {
             self.go_up(now);
             return;
         }
-        let seconds = OPENING_MS_MAX / 1_000;
+        let seconds = opening.until.ms_since(opening.since) / 1_000;
         let mut words = format!("Codex did not answer within {seconds} seconds");
         if let Some(complaints) = self.scribe.last_complaints() {
             words = format!("{words}. It said:\n{complaints}");

@@ -142,7 +142,7 @@ impl Codex {
             _ => Outcome::Completed,
         };
         let left_behind = match outcome {
-            Outcome::Interrupted => self.watch.running_commands(),
+            Outcome::Interrupted | Outcome::Cut(_) => self.watch.running_commands(),
             Outcome::Completed | Outcome::Failed(_) => vec![],
         };
         self.end_turn(outcome, now);

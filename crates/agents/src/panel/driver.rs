@@ -97,9 +97,12 @@ impl Purpose {
         match self {
             // Somebody who types is waited for.
             Self::Send(_) => 120_000,
-            Self::Open => 60_000,
             Self::Look => 20_000,
-            Self::Press(_) | Self::Stop(_) | Self::SetModel(..) | Self::ReadModels(_) => 25_000,
+            Self::Open
+            | Self::Press(_)
+            | Self::Stop(_)
+            | Self::SetModel(..)
+            | Self::ReadModels(_) => 25_000,
             Self::Close(_) => 15_000,
         }
     }
@@ -119,6 +122,8 @@ pub struct PanelDriver {
     origin: Origin,
     workspace_path: Option<String>,
     model_wanted: Option<ModelId>,
+    /// When its launch has to be over.
+    ready_by: Option<Timestamp>,
     notes: Notes,
     scribe: Scribe,
     sight: Sight,
@@ -155,6 +160,7 @@ impl PanelDriver {
             origin,
             workspace_path: Some(workspace).filter(|path| !path.is_empty()),
             model_wanted: setup.model,
+            ready_by: setup.ready_by,
             notes: Notes::read(&setup.notes),
             scribe: Scribe::default(),
             sight: Sight::default(),
@@ -192,7 +198,8 @@ impl PanelDriver {
 
     fn ask(&mut self, task: Task, purpose: Purpose, now: Timestamp) {
         self.last_job += 1;
-        let until = now.plus_ms(purpose.within_ms());
+        let launched = self.ready_by.take_if(|_| matches!(purpose, Purpose::Open));
+        let until = launched.unwrap_or_else(|| now.plus_ms(purpose.within_ms()));
         self.jobs.insert(self.last_job, Pending { purpose, until });
         self.scribe.push(Output::Panel(Job { number: self.last_job, task }));
     }
@@ -479,6 +486,10 @@ impl PanelDriver {
 }
 
 impl Driver for PanelDriver {
+    fn ready_by(&mut self, at: Timestamp) {
+        self.ready_by = Some(at);
+    }
+
     fn start(&mut self, now: Timestamp) -> Vec<Output> {
         self.phase = Phase::Away { since: now, is_closed: false };
         self.await_echoes(now);

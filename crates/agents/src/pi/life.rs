@@ -21,9 +21,6 @@ use super::{MODES, Pi, stored};
 use crate::commands::slash_commands;
 use crate::{Ended, Output};
 
-/// How long pi may take to answer its first questions.
-const START_WITHIN_MS: u64 = 25_000;
-
 /// Whether its program runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Life {
@@ -60,7 +57,7 @@ impl Pi {
 
     /// Starts the program, and asks what it is.
     pub(super) fn wake(&mut self, now: Timestamp) {
-        let until = now.plus_ms(START_WITHIN_MS);
+        let until = self.setup.start_until(now);
         self.life = Life::Starting { until, has_gate: false, is_importing: false };
         self.requests.forget();
         let program = transport::program(&self.setup, self.notes.known.as_ref());

@@ -315,7 +315,7 @@ impl Session {
     /// Interrupts are bound to the run that they were meant for.
     fn end_run(&self, ended: Option<runs::Event>) -> Vec<Event> {
         let Some(runs::Event::Ended { run, outcome, usage }) = ended else { return vec![] };
-        let stopped = outcome == runs::Outcome::Interrupted;
+        let stopped = matches!(outcome, runs::Outcome::Interrupted | runs::Outcome::Cut(_));
         let voided = self.controls.void_interrupts(&run, stopped);
         let mut events = vec![Event::Run(runs::Event::Ended { run, outcome, usage })];
         events.extend(voided.into_iter().map(Event::Control));

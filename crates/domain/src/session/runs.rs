@@ -37,10 +37,22 @@ pub enum Event {
 pub enum Outcome {
     /// The agent was done.
     Completed,
-    /// A person stopped it, or a crash did.
+    /// A person stopped it, or nobody knows what did.
     Interrupted,
     /// The agent gave up.
     Failed(String),
+    /// Its machine stopped in the middle of it.
+    Cut(Cut),
+}
+
+/// How a run was cut off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// Why, for a person.
+    pub why: String,
+    /// How long it had gone on, where that is known: its end is told much later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasted_ms: Option<u64>,
 }
 
 /// State derived from recorded events alone.

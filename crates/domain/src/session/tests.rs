@@ -265,7 +265,7 @@ fn brief(event: &Event) -> String {
             runs::Event::Started { run, .. } => format!("{run} started"),
             runs::Event::Ended { run, outcome, .. } => match outcome {
                 Outcome::Completed => format!("{run} completed"),
-                Outcome::Interrupted => format!("{run} interrupted"),
+                Outcome::Interrupted | Outcome::Cut(_) => format!("{run} interrupted"),
                 Outcome::Failed(_) => format!("{run} failed"),
             },
         },

@@ -140,6 +140,9 @@ impl Desk {
             }
             Event::Run(runs::Event::Ended { outcome, .. }) => Matter::Ended(match outcome {
                 Outcome::Failed(why) => Outcome::Failed(words::clean(why)),
+                Outcome::Cut(cut) => {
+                    Outcome::Cut(runs::Cut { why: words::clean(&cut.why), ..*cut })
+                }
                 Outcome::Completed | Outcome::Interrupted => outcome.clone(),
             }),
             Event::Delivery(delivery::Event::Failed { failure, .. }) => {

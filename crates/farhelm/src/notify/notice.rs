@@ -83,6 +83,7 @@ impl Notice {
             Matter::Ended(outcome) => match outcome {
                 Outcome::Completed => (Kind::RunEnded, "is done", String::new()),
                 Outcome::Interrupted => (Kind::RunEnded, "was interrupted", String::new()),
+                Outcome::Cut(cut) => (Kind::RunEnded, "was interrupted", cut.why.clone()),
                 Outcome::Failed(words) => (Kind::RunEnded, "gave up", words.clone()),
             },
             Matter::Failed(words) => (Kind::SendFailed, "did not get a message", words.clone()),

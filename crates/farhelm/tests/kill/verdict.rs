@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::session::delivery::{self, DELIVERY_UNKNOWN, State};
-use domain::session::{Event, Recorded, transcript};
+use domain::session::{Event, Recorded, runs, transcript};
 use wire::native::{Form, encode_event};
 
 use crate::kill::clients::Seen;
@@ -13,6 +13,7 @@ pub(crate) fn check(ledger: &[Recorded], received: &[String], people: &[Seen]) {
         assert_eq!(recorded.sequence.0, index as u64 + 1, "the ledger has a gap");
     }
     check_messages(ledger);
+    check_runs(ledger);
     let fates = fates(ledger);
     check_agent(&fates, received);
     for person in people {
@@ -66,6 +67,36 @@ fn check_messages(ledger: &[Recorded]) {
         if let Event::Transcript(transcript::Event::Message(message)) = &recorded.event {
             assert!(known.insert(&message.id), "message {} is recorded twice", message.id);
         }
+    }
+}
+
+/// What the agent got began a run or belongs to one, and every run but the newest is over.
+fn check_runs(ledger: &[Recorded]) {
+    let (mut begun, mut ended) = (vec![], BTreeSet::new());
+    for recorded in ledger {
+        match &recorded.event {
+            Event::Delivery(delivery::Event::Delivered { id, run }) => {
+                assert!(run.is_some(), "{id} was delivered and has no run");
+            }
+            Event::Run(runs::Event::Started { run, .. }) => begun.push(run),
+            Event::Run(runs::Event::Ended { run, .. }) => {
+                ended.insert(run);
+            }
+            Event::Delivery(
+                delivery::Event::Accepted(_)
+                | delivery::Event::HandedOver { .. }
+                | delivery::Event::Failed { .. },
+            )
+            | Event::Transcript(_)
+            | Event::Queue(_)
+            | Event::Prompt(_)
+            | Event::Control(_)
+            | Event::Config(_)
+            | Event::Status(_) => {}
+        }
+    }
+    for run in begun.iter().rev().skip(1) {
+        assert!(ended.contains(run), "{run} never ended");
     }
 }
 

@@ -114,6 +114,7 @@ impl Engine {
         }
         self.fetch_again(now);
         self.give_up_launches(now);
+        self.note_time(now);
         self.take()
     }
 

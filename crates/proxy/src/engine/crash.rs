@@ -1,19 +1,25 @@
-//! Runs that a crash of the proxy cut off.
+//! Runs that a crash of the proxy cut off, and what was shown of them.
 //!
 //! Invariant: wherever it crashes, a send that is told as delivered has a run, and the relay is
 //! told of that run's end. A run whose send may not have arrived stays open until the agent's own
 //! record was asked, because the same run goes on where the send is given to the agent after all.
+//! Words that were shown stay: they are told as a message, as far as they came.
 //!
 //! Not here: asking that record (`outputs`, the drivers).
 
 use agents::run_id;
+use domain::content::{Author, Message, Part};
+use domain::passing::{Delta, Voice};
 use domain::session::Report;
-use domain::session::runs::Outcome;
-use domain::session::transcript::Notice;
-use domain::{RunId, SessionId, Timestamp};
+use domain::session::runs::{Cut as RunCut, Outcome};
+use domain::{Content, MessageId, RunId, SessionId, Timestamp};
 
 use super::Engine;
-use crate::journal::{Attempt, Record, Step};
+use crate::journal::{Attempt, Going, Record, Step};
+
+/// While a run goes on, it is written down at most so often that the proxy is alive: a run that
+/// is cut off lasted until then.
+const SEEN_EVERY_MS: u64 = 1_000;
 
 /// What a crash left of a session's run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +33,8 @@ pub(super) enum Cut {
 impl Engine {
     /// The session begins again: the run that went on before does not.
     pub(super) fn tell_run_cut_off(&mut self, session: &SessionId, now: Timestamp) {
-        let Some(run) = self.book.runs.get(session).cloned() else { return };
+        self.tell_unfinished_messages(session, now);
+        let Some(Going { run, .. }) = self.book.runs.get(session).cloned() else { return };
         let is_unsure = self.book.inbox.open().any(|(attempt, step, _)| {
             attempt.session == *session
                 && step == Step::Attempting
@@ -52,9 +59,7 @@ impl Engine {
             Some(Cut::Suspended(run) | Cut::Ended(run)) => run.clone(),
             None => run_id(&attempt.id, attempt.number),
         };
-        if self.book.runs.get(session) != Some(&run) {
-            self.persist(Record::Running(session.clone(), Some(run.clone())));
-        }
+        self.note_run(session, &run, now);
         self.settle(attempt, None, Some(run.clone()), now);
         self.tell_interrupted(session, run, now);
     }
@@ -67,7 +72,7 @@ impl Engine {
     }
 
     /// Written down before the relay is told.
-    pub(super) fn note_run_begun(&mut self, session: &SessionId, report: &Report) {
+    pub(super) fn note_run_begun(&mut self, session: &SessionId, report: &Report, now: Timestamp) {
         let run = match report {
             Report::RunStarted { run, .. } | Report::SendDelivered { run: Some(run), .. } => run,
             Report::SendDelivered { run: None, .. }
@@ -88,44 +93,105 @@ impl Engine {
             | Report::Closed { .. } => return,
         };
         self.crashed.remove(session);
-        if self.book.runs.get(session) != Some(run) {
-            self.persist(Record::Running(session.clone(), Some(run.clone())));
-        }
+        self.note_run(session, run, now);
     }
 
     /// Written down after the relay was told.
     pub(super) fn note_run_ended(&mut self, session: &SessionId, run: &RunId) {
-        if self.book.runs.get(session) == Some(run) {
+        if self.book.runs.get(session).is_some_and(|going| going.run == *run) {
             self.persist(Record::Running(session.clone(), None));
         }
     }
 
+    /// The proxy is alive.
+    pub(super) fn note_time(&mut self, now: Timestamp) {
+        let is_due = now.0.abs_diff(self.book.seen_at.0) >= SEEN_EVERY_MS;
+        if is_due && !self.book.runs.is_empty() {
+            self.persist(Record::Seen(now));
+        }
+    }
+
+    fn note_run(&mut self, session: &SessionId, run: &RunId, now: Timestamp) {
+        if self.book.runs.get(session).is_none_or(|going| going.run != *run) {
+            let going = Going { run: run.clone(), since: now };
+            self.persist(Record::Running(session.clone(), Some(going)));
+        }
+    }
+
+    /// What people saw of messages that the crash cut off. A panel still has its own: it tells
+    /// them whole, under the same ids.
+    fn tell_unfinished_messages(&mut self, session: &SessionId, now: Timestamp) {
+        if self.is_panel(session) {
+            return;
+        }
+        let Some(drafts) = self.book.drafts.get(session) else { return };
+        let run = self.book.runs.get(session).map(|going| going.run.clone());
+        for (id, parts) in parts_of(drafts.replay()) {
+            let message = Message {
+                id: id.clone(),
+                author: Author::Assistant,
+                parts: Content::Open(parts),
+                created_at: now,
+                run: run.clone(),
+                parent: None,
+                digest: None,
+            };
+            let report = Report::Message { message, has_own_id: true, echo: None };
+            self.report(session, &report, None, None, now);
+            self.persist(Record::Whole(session.clone(), id));
+        }
+    }
+
     fn tell_interrupted(&mut self, session: &SessionId, run: RunId, now: Timestamp) {
-        let is_told = matches!(self.crashed.get(session), Some(Cut::Ended(told)) if *told == run);
         if let Some(live) = self.live.get_mut(session) {
             live.run = None;
         }
-        if !is_told {
-            let text = self.why_interrupted(session).to_owned();
-            let notice = Notice { kind: "interrupted".to_owned(), text };
-            self.report(session, &Report::Notice(notice), None, None, now);
-        }
-        let (ended, outcome) = (run.clone(), Outcome::Interrupted);
+        let going = self.book.runs.get(session).filter(|going| going.run == run);
+        // One that was not known before the crash has no length that is known.
+        let going = going.filter(|going| going.since <= self.book.seen_at);
+        let lasted_ms = going.map(|going| self.book.seen_at.ms_since(going.since));
+        let why = self.why_interrupted(session).to_owned();
+        let (ended, outcome) = (run.clone(), Outcome::Cut(RunCut { why, lasted_ms }));
         let report = Report::RunEnded { run: ended, outcome, usage: None };
         self.report(session, &report, None, None, now);
         self.note_run_ended(session, &run);
         self.crashed.insert(session.clone(), Cut::Ended(run));
     }
 
+    fn is_panel(&self, session: &SessionId) -> bool {
+        self.book.sessions.get(session).is_some_and(|opened| opened.signature.is_some())
+    }
+
     fn why_interrupted(&self, session: &SessionId) -> &'static str {
-        let is_panel =
-            self.book.sessions.get(session).is_some_and(|opened| opened.signature.is_some());
-        if is_panel {
-            "Farhelm stopped on this machine while the agent was working. The agent may have \
+        if self.is_panel(session) {
+            "Farhelm stopped on this machine while the agent was working; the agent may have \
              continued in its panel"
         } else {
             "Farhelm stopped on this machine while the agent was working, and the agent stopped \
-             with it. Send a message to continue"
+             with it; send a message to continue"
         }
     }
+}
+
+/// Messages as far as they came. Of sealed words it is not known how to join them: a message that
+/// has any is left out.
+fn parts_of(pieces: Vec<Delta>) -> Vec<(MessageId, Vec<Part>)> {
+    let mut messages: Vec<(MessageId, Option<Vec<Part>>)> = vec![];
+    // Pieces come in the order of messages and their parts; open ones are one piece for each part.
+    for Delta { message, voice, words, .. } in pieces {
+        if messages.last().is_none_or(|(last, _)| *last != message) {
+            messages.push((message, Some(vec![])));
+        }
+        let Some((_, parts)) = messages.last_mut() else { continue };
+        let part = match (words, voice) {
+            (Content::Open(text), Voice::Text) => Some(Part::Text(text)),
+            (Content::Open(text), Voice::Thinking) => Some(Part::Thinking(text)),
+            (Content::Sealed(_), _) => None,
+        };
+        *parts = parts.take().zip(part).map(|(mut parts, part)| {
+            parts.push(part);
+            parts
+        });
+    }
+    messages.into_iter().filter_map(|(id, parts)| Some((id, parts?))).collect()
 }

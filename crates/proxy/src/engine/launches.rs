@@ -9,13 +9,34 @@ use domain::session::status::Health;
 use domain::{AgentType, RequestId, SessionId, Timestamp};
 use wire::native::proxy_frames::{self, LaunchOrder};
 
+use super::live::Live;
 use super::{Effect, Engine, Prepared, SESSIONS_MAX};
 use crate::journal::{Opened, Record};
 
-/// How long an agent may take to be ready: a little less than the relay waits.
-pub(super) const READY_WITHIN_MS: u64 = 28_000;
+/// How long a launch may take for a relay that does not say.
+const TIMEOUT_MS: u64 = 30_000;
+/// What its answer needs to reach the relay in time: a tenth of the time, at most so much.
+const ANSWERED_WITHIN_MS_MAX: u64 = 2_000;
 /// What an agent may tell before it is ready. What is more is dropped: it is told again.
 const HELD_MAX: usize = 10_000;
+
+/// When a launch has to be over, by the relay's one deadline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Deadline {
+    /// The agent is ready by then, or its driver says why it is not.
+    pub(super) ready_by: Timestamp,
+    /// A launch that is still open then has failed: its driver did not say why.
+    pub(super) until: Timestamp,
+}
+
+impl Deadline {
+    pub(super) fn of(launch: &LaunchOrder, now: Timestamp) -> Self {
+        let timeout_ms = launch.timeout_ms.unwrap_or(TIMEOUT_MS);
+        let reserve_ms = (timeout_ms / 10).min(ANSWERED_WITHIN_MS_MAX);
+        let ready_by = now.plus_ms(timeout_ms - reserve_ms);
+        Self { ready_by, until: now.plus_ms(timeout_ms - reserve_ms / 2) }
+    }
+}
 
 /// A launch whose agent is not ready yet.
 #[derive(Debug)]
@@ -47,7 +68,8 @@ impl Engine {
             // Nothing of it works in its folder.
             let workspace_path = launch.workspace_path.clone();
             let prepared = Prepared { workspace_path, ..Prepared::default() };
-            self.launch_prepared(session, launch, prepared, now.plus_ms(READY_WITHIN_MS));
+            let deadline = Deadline::of(&launch, now);
+            self.launch_prepared(session, launch, prepared, deadline);
         } else {
             self.prepare(session, launch, now);
         }
@@ -59,7 +81,7 @@ impl Engine {
         session: SessionId,
         launch: LaunchOrder,
         prepared: Prepared,
-        until: Timestamp,
+        deadline: Deadline,
     ) {
         let details = self.settings.details.iter();
         let known =
@@ -78,9 +100,11 @@ impl Engine {
             launch: Some(launch.request),
             signature: None,
         };
+        let until = deadline.until;
         let starting = Starting { opened: opened.clone(), until, held: vec![] };
         self.starting.insert(session.clone(), starting);
-        self.begin(session, opened);
+        self.live.insert(session.clone(), Live::default());
+        self.effects.push(Effect::Start(session, opened, Some(deadline.ready_by)));
     }
 
     /// What an agent tells before it is ready is told after.

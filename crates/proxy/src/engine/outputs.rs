@@ -9,7 +9,7 @@ use domain::{MessageId, Sequence, SessionId, Timestamp};
 use wire::native::proxy_frames;
 
 use super::{Effect, Engine};
-use crate::journal::{Attempt, Means};
+use crate::journal::{Attempt, Means, Record};
 
 impl Engine {
     /// A session's agent tells something. Lines for its own record are on disk already.
@@ -46,6 +46,7 @@ impl Engine {
                         live.drafts.take(&delta);
                     }
                     self.send_if_up(proxy_frames::encode_delta(session, &delta));
+                    self.persist(Record::Piece(session.clone(), delta));
                 }
             }
         }
@@ -75,7 +76,7 @@ impl Engine {
         if let Some(live) = self.live.get_mut(session) {
             live.hear(report);
         }
-        self.note_run_begun(session, report);
+        self.note_run_begun(session, report, now);
         match report {
             Report::SendDelivered { id, attempt, run } => {
                 let attempt = attempt_of(session, id, attempt.unwrap_or_default());
@@ -111,8 +112,13 @@ impl Engine {
                     self.send_snapshot(false);
                 }
             }
+            Report::Message { message, .. } => {
+                self.report(session, report, None, None, now);
+                if self.book.drafts.contains_key(session) {
+                    self.persist(Record::Whole(session.clone(), message.id.clone()));
+                }
+            }
             Report::Status { .. }
-            | Report::Message { .. }
             | Report::ToolCall(_)
             | Report::ToolUpdate(_)
             | Report::Plan(_)

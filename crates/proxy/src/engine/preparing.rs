@@ -5,7 +5,7 @@ use domain::content::Failure;
 use domain::{AgentType, RequestId, SessionId, Timestamp, fleet};
 use wire::native::proxy_frames::LaunchOrder;
 
-use super::launches::READY_WITHIN_MS;
+use super::launches::Deadline;
 use super::{Effect, Engine};
 use crate::journal::Earlier;
 
@@ -39,7 +39,7 @@ pub struct Prepared {
 #[derive(Debug)]
 pub(super) struct Preparing {
     launch: LaunchOrder,
-    until: Timestamp,
+    deadline: Deadline,
 }
 
 impl Engine {
@@ -64,8 +64,8 @@ impl Engine {
             has_worktree: launch.has_worktree,
             earlier: launch.earlier.clone(),
         }));
-        let until = now.plus_ms(READY_WITHIN_MS);
-        self.preparing.insert(session, Preparing { launch, until });
+        let deadline = Deadline::of(&launch, now);
+        self.preparing.insert(session, Preparing { launch, deadline });
     }
 
     /// What came of [`Effect::Prepare`].
@@ -75,8 +75,8 @@ impl Engine {
         outcome: Result<Prepared, Failure>,
     ) -> Vec<Effect> {
         match (self.preparing.remove(session), outcome) {
-            (Some(Preparing { launch, until }), Ok(prepared)) => {
-                self.launch_prepared(session.clone(), launch, prepared, until);
+            (Some(Preparing { launch, deadline }), Ok(prepared)) => {
+                self.launch_prepared(session.clone(), launch, prepared, deadline);
             }
             (Some(Preparing { launch, .. }), Err(failure)) => {
                 self.tell_launch_failed(&launch.request, &launch.agent, &failure);
@@ -103,11 +103,12 @@ impl Engine {
     }
 
     pub(super) fn preparing_until(&self) -> impl Iterator<Item = Timestamp> {
-        self.preparing.values().map(|preparing| preparing.until)
+        self.preparing.values().map(|preparing| preparing.deadline.ready_by)
     }
 
     pub(super) fn give_up_preparing(&mut self, now: Timestamp) {
-        let late = self.preparing.iter().filter(|(_, preparing)| preparing.until <= now);
+        let late =
+            self.preparing.iter().filter(|(_, preparing)| preparing.deadline.ready_by <= now);
         let late: Vec<_> = late.map(|(session, _)| session.clone()).collect();
         for session in late {
             let Some(Preparing { launch, .. }) = self.preparing.remove(&session) else { continue };

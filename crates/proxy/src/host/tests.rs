@@ -3,6 +3,7 @@
 mod attachments;
 mod connection;
 mod deliveries;
+mod launches;
 mod notes;
 mod pictures;
 mod sessions;

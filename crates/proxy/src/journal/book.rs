@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use domain::{LinkId, RequestId, RunId, SessionId};
+use domain::passing::Drafts;
+use domain::{LinkId, RequestId, SessionId, Timestamp};
 use link::{Numbered, Sender};
 
-use super::{Inbox, Means, Opened, Record, Step};
+use super::{Going, Inbox, Means, Opened, Record, Step};
 
 /// Launches that are remembered for a relay that asks for one again.
 const LAUNCHES_REMEMBERED_MAX: usize = 256;
@@ -36,7 +37,11 @@ pub struct Book {
     /// Sessions that are over, until the relay knows.
     pub closing: BTreeMap<SessionId, Opened>,
     /// The runs that go on.
-    pub runs: BTreeMap<SessionId, RunId>,
+    pub runs: BTreeMap<SessionId, Going>,
+    /// When the proxy was alive last, while a run went on.
+    pub seen_at: Timestamp,
+    /// The messages in the making, as they were shown.
+    pub drafts: BTreeMap<SessionId, Drafts>,
     launches: VecDeque<(RequestId, SessionId)>,
 }
 
@@ -72,11 +77,24 @@ impl Book {
             Record::Closing(session, opened) => {
                 self.closing.insert(session, opened);
             }
-            Record::Running(session, Some(run)) => {
-                self.runs.insert(session, run);
+            Record::Running(session, Some(going)) => {
+                self.runs.insert(session, going);
             }
             Record::Running(session, None) => {
                 self.runs.remove(&session);
+                self.drafts.remove(&session);
+            }
+            Record::Seen(at) => self.seen_at = at,
+            Record::Piece(session, delta) => {
+                self.drafts.entry(session).or_default().take(&delta);
+            }
+            Record::Whole(session, message) => {
+                if let Some(drafts) = self.drafts.get_mut(&session) {
+                    drafts.finish(&message);
+                    if drafts.is_empty() {
+                        self.drafts.remove(&session);
+                    }
+                }
             }
         }
     }
@@ -101,10 +119,17 @@ impl Book {
             Record::Closing(session.clone(), opened.clone())
         };
         records.extend(self.closing.iter().map(closing));
-        let running = |(session, run): (&SessionId, &RunId)| {
-            Record::Running(session.clone(), Some(run.clone()))
+        let running = |(session, going): (&SessionId, &Going)| {
+            Record::Running(session.clone(), Some(going.clone()))
         };
         records.extend(self.runs.iter().map(running));
+        if !self.runs.is_empty() {
+            records.push(Record::Seen(self.seen_at));
+        }
+        for (session, drafts) in &self.drafts {
+            let pieces = drafts.replay().into_iter();
+            records.extend(pieces.map(|piece| Record::Piece(session.clone(), piece)));
+        }
         for (attempt, settled) in self.inbox.all_settled() {
             records.push(Record::Settled(attempt.clone(), settled.clone()));
         }
@@ -129,6 +154,7 @@ impl Book {
             Some(Means::Closed(session)) => {
                 self.inbox.forget(session);
                 self.runs.remove(session);
+                self.drafts.remove(session);
                 if let Some(opened) = self.sessions.remove(session) {
                     self.closing.insert(session.clone(), opened);
                 }

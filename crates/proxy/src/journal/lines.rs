@@ -24,7 +24,10 @@ pub fn encode(record: &Record, lines: &mut Vec<u8>) {
         | Record::Opened(..)
         | Record::Launched(..)
         | Record::Closing(..)
-        | Record::Running(..) => {
+        | Record::Running(..)
+        | Record::Seen(_)
+        | Record::Piece(..)
+        | Record::Whole(..) => {
             let mut payload = b"R ".to_vec();
             payload.extend(serde_json::to_vec(record).unwrap_or_default());
             payload
@@ -99,9 +102,10 @@ const fn table() -> [u32; 256] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::Attempt;
-    use domain::Sequence;
+    use crate::journal::{Attempt, Going};
     use domain::content::Failure;
+    use domain::passing::{Delta, Voice};
+    use domain::{Content, Sequence, Timestamp};
 
     #[test]
     fn the_checksum_is_the_well_known_one() {
@@ -151,6 +155,8 @@ mod tests {
     fn some_records() -> Vec<Record> {
         let attempt = Attempt { session: "s".into(), number: Sequence(4), id: "m\t1\n".into() };
         let failure = Failure::new("code", "with a\ttab");
+        let words = Content::Open("a\n\tb".to_owned());
+        let piece = Delta { message: "a1".into(), part: 0, voice: Voice::Text, offset: 3, words };
         vec![
             Record::Link("l".into()),
             Record::Frame {
@@ -161,7 +167,10 @@ mod tests {
             Record::Frame { number: 8, frame: Bytes::from_static(b"{}"), means: None },
             Record::Attempting(attempt.clone()),
             Record::Settled(attempt, None),
-            Record::Running("s".into(), Some("r1".into())),
+            Record::Running("s".into(), Some(Going { run: "r1".into(), since: Timestamp(1) })),
+            Record::Piece("s".into(), piece),
+            Record::Seen(Timestamp(2)),
+            Record::Whole("s".into(), "a1".into()),
             Record::Running("s".into(), None),
             Record::Acked(7),
         ]

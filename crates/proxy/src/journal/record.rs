@@ -2,8 +2,11 @@
 
 use bytes::Bytes;
 use domain::content::Failure;
+use domain::passing::Delta;
 use domain::session::delivery::Send;
-use domain::{AgentType, LinkId, MessageId, ModelId, RequestId, RunId, Sequence, SessionId};
+use domain::{
+    AgentType, LinkId, MessageId, ModelId, RequestId, RunId, Sequence, SessionId, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 
 /// One attempt at one send: it reaches the agent at most once.
@@ -119,13 +122,40 @@ pub enum Record {
     /// The run that goes on in a session, or that none does any more. Its beginning is written
     /// before the relay is told of it, its end after: whatever a crash cuts off in between is
     /// told again, which the relay recognises.
-    Running(SessionId, Option<RunId>),
+    Running(SessionId, Option<Going>),
+    /// The proxy was alive, while a run went on.
+    Seen(Timestamp),
+    /// More words of a message in the making, as they are shown.
+    Piece(SessionId, Delta),
+    /// A message is whole: its pieces are in it.
+    Whole(SessionId, MessageId),
+}
+
+/// A run that goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Going {
+    /// Which.
+    pub run: RunId,
+    /// Since when.
+    pub since: Timestamp,
 }
 
 impl Record {
-    /// Whether what follows may leave before this is on disk. Losing an acknowledgement costs a
-    /// repeat that the relay recognises.
+    /// Whether what follows may leave before this is on disk. Losing an acknowledgement, or that
+    /// a message was whole, costs a repeat that the relay recognises. Pieces survive the proxy's
+    /// own crash all the same; with the machine's power the last of them may go.
     pub fn may_wait(&self) -> bool {
-        matches!(self, Self::Acked(_))
+        match self {
+            Self::Acked(_) | Self::Seen(_) | Self::Piece(..) | Self::Whole(..) => true,
+            Self::Link(_)
+            | Self::Frame { .. }
+            | Self::Received { .. }
+            | Self::Attempting(_)
+            | Self::Settled(..)
+            | Self::Opened(..)
+            | Self::Launched(..)
+            | Self::Closing(..)
+            | Self::Running(..) => false,
+        }
     }
 }

@@ -24,6 +24,7 @@ pub(crate) fn drivers(others: Drivers, profiles: watch::Receiver<Arc<ProfileSet>
             model: opened.model.clone(),
             mode: opened.mode.clone(),
             earlier: None,
+            ready_by: None,
             variables: BTreeMap::new(),
         };
         let is_launched = opened.launch.is_some();

@@ -21,8 +21,6 @@ use super::service::{Live, Service};
 use super::sights::{Hand, Number, Peek, Seen};
 use super::watcher::whole;
 
-/// How long a chat may take to open: less than the engine waits.
-const OPEN_WITHIN: Duration = Duration::from_secs(25);
 /// How long a window is given to show its panel by itself before it is helped.
 const HELP_AFTER: Duration = Duration::from_secs(4);
 /// How long a panel may show the earlier chat after a new one was asked for.
@@ -36,7 +34,6 @@ pub(super) struct Launch {
     job: JobNumber,
     profile: Arc<Profile>,
     workspace: Option<String>,
-    until: Instant,
     /// The panel in which its steps are taken.
     panel: Option<Number>,
     /// Whether it waits for a panel that is not there yet, and since when.
@@ -78,7 +75,6 @@ impl Service {
             job,
             profile: Arc::clone(&profile),
             workspace: workspace.clone(),
-            until: Instant::now() + OPEN_WITHIN,
             panel: None,
             waits_since: None,
             before: self.panels.keys().copied().collect(),
@@ -287,10 +283,7 @@ impl Service {
         let all: Vec<_> = self.launches.keys().cloned().collect();
         for session in all {
             let Some(launch) = self.launches.get(&session) else { continue };
-            if launch.until <= now {
-                let words = format!("{} did not open a chat in time", launch.profile.display_name);
-                self.launch_failed(&session, Failure::new("launch_timeout", words)).await;
-            } else if launch.waits_since.is_some_and(|since| now - since >= HELP_AFTER) {
+            if launch.waits_since.is_some_and(|since| now - since >= HELP_AFTER) {
                 self.help_windows(&session);
             }
         }

@@ -127,6 +127,42 @@ async fn a_flood_both_ways_does_not_stop_it() {
 }
 
 #[tokio::test]
+async fn a_relay_that_does_not_read_holds_no_agent_up() {
+    const MANY: usize = 30_000;
+    let data = tempfile::tempdir().unwrap();
+    let relay = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (proxy, stop) = start(&relay, data.path());
+    let mut socket = accept(&relay).await;
+    say(&mut socket, &ACK.replace(":1000,", ":60000,").replace(":200,", ":60000,")).await;
+    let snapshot = hear(&mut socket, "proxy_session_snapshot").await;
+    let session = snapshot["sessions"][0]["session_id"].as_str().unwrap().to_owned();
+    // More is answered than sockets and queues hold, and nothing of it is read.
+    let long = "r".repeat(200);
+    let all = async {
+        for n in 0..MANY {
+            let ask = format!(
+                r#"{{"type":"agent_config_request","protocol_version":1,"request_id":"{long}{n}","session_id":"no-such-session"}}"#
+            );
+            say(&mut socket, &ask).await;
+        }
+        say(&mut socket, &order(&session, "m1", "hello")).await;
+        let record = data.path().join(format!("demo/{session}.received"));
+        while std::fs::read_to_string(&record).unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, all).await.unwrap();
+    // Everything arrives in its order once it is read.
+    for n in 0..MANY {
+        let answer = hear(&mut socket, "agent_control_result").await;
+        assert_eq!(answer["request_id"], format!("{long}{n}"));
+    }
+    hear(&mut socket, "proxy_send_result").await;
+    stop.send(()).unwrap();
+    finish(proxy).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_refused_token_ends_it_with_a_sentence() {
     let data = tempfile::tempdir().unwrap();
     let relay = TcpListener::bind("127.0.0.1:0").await.unwrap();

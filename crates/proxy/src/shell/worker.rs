@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::asides::{Asides, FOUND_MAX};
 use super::folder::{self, Folder};
+use super::outgoing::Outgoing;
 use crate::aids::{self, Mortal};
 use crate::catalog::Catalog;
 use crate::discovery::Discovery;
@@ -136,7 +137,7 @@ struct Work {
     processes: Processes,
     panels: Panels,
     asides: Asides,
-    outgoing: Option<mpsc::Sender<Bytes>>,
+    outgoing: Option<Outgoing>,
     put_off: Vec<Input>,
 }
 
@@ -153,18 +154,26 @@ impl Work {
             (Vec::with_capacity(BATCH_MAX), Vec::with_capacity(BATCH_MAX));
         let (mut asides, mut told) = (vec![], vec![]);
         // What the sessions want at their start does not wait for anybody.
-        self.turn(vec![], errands, handle)?;
+        self.turn(vec![], errands)?;
         loop {
             let due = self.host.deadline().map(|at| Duration::from_millis(at.ms_since(now())));
             let wait = due.unwrap_or(LOOK_UP).min(LOOK_UP);
             // While too much waits for the relay, the agents' own pipes hold them back.
             let may_listen = !self.host.is_congested();
+            let outgoing = &self.outgoing;
+            let room = async {
+                match outgoing {
+                    Some(outgoing) => outgoing.room().await,
+                    None => std::future::pending().await,
+                }
+            };
             let is_over = handle.block_on(async {
                 tokio::select! {
                     taken = inbox.recv_many(&mut events, BATCH_MAX) => taken == 0,
                     _ = said.recv_many(&mut heard, BATCH_MAX), if may_listen => false,
                     _ = found.recv_many(&mut asides, BATCH_MAX) => false,
                     _ = news.recv_many(&mut told, BATCH_MAX), if may_listen => false,
+                    () = room => false,
                     () = tokio::time::sleep(wait) => false,
                 }
             });
@@ -179,7 +188,7 @@ impl Work {
             inputs.append(&mut told);
             let current = heard.drain(..).filter(|heard| self.processes.is_current(heard));
             inputs.extend(current.map(|heard| Input::Agent(heard.session, heard.input)));
-            self.turn(inputs, errands, handle)?;
+            self.turn(inputs, errands)?;
             greeted.fetch_or(self.host.is_up(), Ordering::Relaxed);
         }
     }
@@ -187,7 +196,7 @@ impl Work {
     fn input(&mut self, event: Event) -> Input {
         match event {
             Event::Connected(frames) => {
-                self.outgoing = Some(frames);
+                self.outgoing = Some(Outgoing::new(frames));
                 Input::Connected
             }
             Event::Text(text) => Input::Text(text),
@@ -202,12 +211,7 @@ impl Work {
         }
     }
 
-    fn turn(
-        &mut self,
-        inputs: Vec<Input>,
-        errands: &Errands,
-        handle: &Handle,
-    ) -> Result<(), Fault> {
+    fn turn(&mut self, inputs: Vec<Input>, errands: &Errands) -> Result<(), Fault> {
         let mut turn = self.host.handle(inputs, now())?;
         self.put_off.extend(self.asides.begin(&mut turn));
         let Turn { frames, disconnect, complaints, fetches: wanted, acts, pictures, .. } = turn;
@@ -239,13 +243,11 @@ impl Work {
                 self.put_off.push(Input::Agent(session, AgentInput::Kept { message, outcome }));
             }
         }
-        if let Some(connection) = &self.outgoing {
-            for frame in frames {
-                // A connection that is gone says so by its own event.
-                if handle.block_on(connection.send(frame)).is_err() {
-                    break;
-                }
-            }
+        if let Some(outgoing) = &mut self.outgoing
+            && outgoing.send(frames).is_err()
+        {
+            tracing::warn!("the relay takes less than the agents tell; leaving the connection");
+            self.outgoing = None;
         }
         if let Some(reason) = disconnect {
             tracing::info!(reason, "leaving the connection");

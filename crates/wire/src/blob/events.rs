@@ -106,6 +106,7 @@ pub(super) fn ended(
                 let words = if run.is_stopping { CANCELLED } else { "The run was interrupted" };
                 frames.push(cancelled(name, words, sequence));
             }
+            Outcome::Cut(cut) => frames.push(cancelled(name, &cut.why, sequence)),
             Outcome::Failed(words) => {
                 frames.push(error(Some(name), words, true, "AGENT_ERROR", Some(sequence)));
             }

@@ -73,6 +73,7 @@ fn result(view: &View, outcome: &Outcome, usage: Option<&Usage>, at: Timestamp) 
             frame["result"] = json!(last_words(view));
         }
         Outcome::Interrupted => failed(&mut frame, "The run was interrupted", "aborted_streaming"),
+        Outcome::Cut(cut) => failed(&mut frame, &cut.why, "aborted_streaming"),
         Outcome::Failed(words) => failed(&mut frame, words, "model_error"),
     }
     frame

@@ -127,6 +127,7 @@ fn reason(outcome: &Outcome) -> Option<(&'static str, &str)> {
     match outcome {
         Outcome::Completed => None,
         Outcome::Interrupted => Some(("aborted", "The run was interrupted")),
+        Outcome::Cut(cut) => Some(("aborted", cut.why.as_str())),
         Outcome::Failed(words) => Some(("error", words.as_str())),
     }
 }

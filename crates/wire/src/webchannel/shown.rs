@@ -96,7 +96,9 @@ impl Connection {
                     let nothing = content("");
                     acts.push(self.speak("assistant_final", None, &nothing, Voice::Agent));
                 }
-                if let runs::Outcome::Failed(words) = outcome {
+                if let runs::Outcome::Failed(words)
+                | runs::Outcome::Cut(runs::Cut { why: words, .. }) = outcome
+                {
                     acts.push(Act::Send(self.writer.error(None, AGENT_ERROR, words)));
                 }
             }

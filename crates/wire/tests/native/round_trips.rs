@@ -222,6 +222,8 @@ fn outcome() -> impl Strategy<Value = runs::Outcome> {
         Just(runs::Outcome::Completed),
         Just(runs::Outcome::Interrupted),
         text().prop_map(runs::Outcome::Failed),
+        (text(), prop::option::of(0..1_000_000_u64))
+            .prop_map(|(why, lasted_ms)| runs::Outcome::Cut(runs::Cut { why, lasted_ms })),
     ]
 }
 

@@ -324,6 +324,19 @@ describe("words as they come", () => {
   });
 });
 
+describe("a run that its machine cut off", () => {
+  it("lasted until then, not until its end was told", () => {
+    const cut = { outcome: "interrupted", reason: "Farhelm stopped", lasted_ms: 4_000 };
+    const world = after(
+      snapshot(session()),
+      event(2, "run_started", { run_id: "r" }),
+      event(3, "run_ended", { run_id: "r", ...cut }),
+    );
+    const run = story(world).items.find((item) => item.kind === "run");
+    expect(run).toMatchObject(cut);
+  });
+});
+
 describe("the list", () => {
   it("has those that wait first, then failed, running and quiet ones", () => {
     const ids = ["quiet", "running", "failed", "waiting"];

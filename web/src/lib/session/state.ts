@@ -66,6 +66,8 @@ export interface RunItem {
   usage: Usage | null;
   began_at: string | null;
   ended_at: string | null;
+  /** How long one went on that was cut off: its end is told much later than it came. */
+  lasted_ms: number | null;
 }
 
 /** A question that was settled: who, what, when. */

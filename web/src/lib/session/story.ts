@@ -41,6 +41,7 @@ export function applyToStory(story: Story, event: SessionEvent, own: WeakSet<obj
         usage: event.usage ?? null,
         began_at: story.run_began?.id === event.run_id ? story.run_began.at : null,
         ended_at: event.server_ts ?? null,
+        lasted_ms: event.lasted_ms ?? null,
       });
       // What was in the making and never finished is not going to be.
       story.drafts = [];

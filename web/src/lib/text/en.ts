@@ -208,6 +208,7 @@ export const en = {
   run: {
     completed: "Done",
     interrupted: "Stopped",
+    cut: "Interrupted",
     failed: "Failed",
     tokens: (count: string) => `${count} tokens`,
   },

@@ -60,7 +60,11 @@ export function duration(ms: number): string {
 
 export function between(from: string | null, to: string | null): string {
   const [start, end] = [read(from), read(to)];
-  const ms = start && end ? end.getTime() - start.getTime() : 0;
+  return lasted(start && end ? end.getTime() - start.getTime() : 0);
+}
+
+/** A length that is worth telling, or nothing. */
+export function lasted(ms: number): string {
   return ms >= WORTH_TELLING_MS ? duration(ms) : "";
 }
 

@@ -46,7 +46,7 @@ fn a_program_that_ends_before_it_is_ready_is_unusable_with_its_last_words() {
 #[test]
 fn a_program_that_never_answers_is_given_up() {
     let mut bench = Bench::new("opencode");
-    bench.pass(27_000);
+    bench.pass(25_000);
     assert_eq!(bench.unusable().unwrap().code.as_str(), "launch_timeout");
 }
 

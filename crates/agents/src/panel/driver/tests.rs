@@ -43,6 +43,7 @@ impl Bench {
             model: None,
             mode: None,
             earlier: None,
+            ready_by: None,
             variables: BTreeMap::new(),
         };
         let driver = PanelDriver::new(Arc::new(found), setup, origin);

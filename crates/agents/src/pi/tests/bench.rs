@@ -47,6 +47,7 @@ pub(super) fn setup(notes: &str) -> Setup {
         model: None,
         mode: None,
         earlier: None,
+        ready_by: None,
         variables: BTreeMap::new(),
     }
 }

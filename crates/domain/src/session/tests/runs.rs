@@ -91,3 +91,13 @@ fn a_run_of_the_same_proxy_outlives_its_connection() {
         assert_eq!(story.session.card().run, Some("r1".into()), "{link:?}");
     }
 }
+
+#[test]
+fn a_run_that_its_machine_cut_off_is_over_with_the_interrupts_that_were_meant_for_it() {
+    let mut story = Story::linked();
+    story.run_starts("r1");
+    story.interrupt("stop").unwrap();
+    let cut = crate::session::runs::Cut { why: "the machine stopped".to_owned(), lasted_ms: Some(4_000) };
+    let ended = story.run_ends("r1", Outcome::Cut(cut));
+    assert_eq!(ended, ["r1 interrupted", "settled stop: ok"]);
+}

@@ -33,7 +33,10 @@ pub(crate) async fn killed_while_streaming(agent: &'static Agent) -> Verdict {
     stage.kill_proxy();
     stage.start_proxy(&[]);
     let ended = stage.run_ended(sent.mark).await;
-    assert_ne!(ended["outcome"], "completed", "{ended}");
+    assert_eq!(ended["outcome"], "interrupted", "{ended}");
+    assert!(words(&ended["reason"]).contains("stopped on this machine"), "{ended}");
+    // The words that were shown are a message now.
+    assert!(!stage.said(sent.mark).is_empty(), "what was shown is gone");
     if let Some(process) = process {
         let place = std::path::PathBuf::from(format!("/proc/{process}"));
         until("what the killed proxy had started ends", || !place.exists()).await;

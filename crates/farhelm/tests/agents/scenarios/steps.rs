@@ -50,6 +50,9 @@ async fn killed_at(agent: &'static Agent, step: &str) -> Verdict {
     if matches!(step, "received" | "settled") {
         assert!(is_delivered, "here it is known: {settled}");
     }
+    if is_delivered {
+        stage.run_ended(sent.mark).await;
+    }
 
     let next = stage.send("the next words").await;
     stage.delivered(&next).await;

@@ -88,6 +88,51 @@ fn a_run_that_a_crash_cut_off_is_told_as_interrupted_once() {
     assert_has_one_run_that_ends(&world, "m1", "after two crashes");
 }
 
+#[test]
+fn what_was_shown_before_a_crash_is_told_as_a_message_and_the_run_lasted_until_then() {
+    let mut world = World::new();
+    world.connect();
+    world.offer(&deliver(&world.demo(), "m1", "slow: 50", 5)).unwrap();
+    let mut shown = String::new();
+    for _ in 0..30 {
+        for frame in world.pass(100).frames {
+            let frame: Value = serde_json::from_slice(&frame).unwrap();
+            if frame["type"] == "message_delta" {
+                shown.push_str(frame["content"].as_str().unwrap());
+            }
+        }
+    }
+    assert!(shown.split_whitespace().count() > 20, "{shown}");
+    world.crash(Crash::KeepsAll);
+    world.pass(3_600_000);
+    world.connect();
+    let messages = world.of("proxy_message");
+    assert_eq!(messages.len(), 1);
+    assert_eq!(messages[0]["message"]["content"], shown);
+    let ended = world.of("run_ended")[0];
+    let lasted_ms = ended["lasted_ms"].as_u64().unwrap();
+    assert!((2_000..=3_000).contains(&lasted_ms), "{ended}");
+    // Told once: nothing is left of it.
+    world.ack_everything();
+    world.crash(Crash::KeepsAll);
+    world.connect();
+    assert_eq!(world.of("proxy_message").len(), 1);
+}
+
+#[test]
+fn a_message_that_was_whole_before_a_crash_is_not_told_again() {
+    let mut world = World::new();
+    world.connect();
+    world.offer(&deliver(&world.demo(), "m1", "say: a b", 5)).unwrap();
+    world.idle().unwrap();
+    assert_eq!(world.of("proxy_message").len(), 1);
+    world.ack_everything();
+    world.crash(Crash::KeepsAll);
+    world.connect();
+    assert_eq!(world.of("proxy_message").len(), 1);
+    assert!(world.host().book().drafts.is_empty());
+}
+
 /// The relay was told of a run that this delivered send is in, and of its end, in this order.
 fn assert_has_one_run_that_ends(world: &World, id: &str, when: &str) {
     let mut run = None;

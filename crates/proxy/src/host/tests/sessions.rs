@@ -106,6 +106,7 @@ fn a_run_cut_by_a_crash_is_not_gone_on_with() {
     let ended = world.of("run_ended");
     assert_eq!(ended.len(), 1);
     assert_eq!(ended[0]["outcome"], "interrupted");
+    assert!(ended[0]["reason"].as_str().unwrap().contains("stopped on this machine"));
 }
 
 // spec: native/permission_response.2
@@ -170,7 +171,7 @@ fn a_session_tells_its_configuration_without_being_asked() {
     assert_eq!(config["available_models"], serde_json::json!(["demo-small", "demo-large"]));
 }
 
-const LAUNCH: &str = r#"{"type":"launch_session","protocol_version":1,"request_id":"l1","agent_type":"demo","workspace_path":"/tmp/kite"}"#;
+pub(super) const LAUNCH: &str = r#"{"type":"launch_session","protocol_version":1,"request_id":"l1","agent_type":"demo","workspace_path":"/tmp/kite"}"#;
 
 fn named_in(snapshot: &Value) -> Vec<String> {
     let sessions = snapshot["sessions"].as_array().unwrap();

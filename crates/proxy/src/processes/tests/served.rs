@@ -219,6 +219,7 @@ impl Session {
             model: None,
             mode: None,
             earlier: None,
+            ready_by: None,
             variables: BTreeMap::new(),
         };
         let mut acp = Acp::new("other", setup);

@@ -45,6 +45,9 @@ pub(super) fn of(recorded: &Recorded) -> String {
         Event::Run(runs::Event::Ended { outcome: runs::Outcome::Failed(why), .. }) => {
             format!("\n> The run failed: {why}.\n")
         }
+        Event::Run(runs::Event::Ended { outcome: runs::Outcome::Cut(cut), .. }) => {
+            format!("\n> The run was interrupted: {}.\n", cut.why)
+        }
         Event::Run(runs::Event::Ended { outcome: runs::Outcome::Interrupted, .. }) => {
             "\n> The run was interrupted.\n".to_owned()
         }

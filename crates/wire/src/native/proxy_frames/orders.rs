@@ -68,6 +68,8 @@ pub struct LaunchOrder {
     pub earlier: Option<Earlier>,
     /// For the agent's program, besides its driver's own.
     pub arguments: Vec<String>,
+    /// How long the relay waits for the answer, from now on; `None` from a relay that does not say.
+    pub timeout_ms: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -147,6 +149,8 @@ struct LaunchSession {
     fork: Option<bool>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     arguments: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    timeout_ms: Option<u64>,
 }
 
 /// The type of the frame that carries a control command.
@@ -219,6 +223,8 @@ pub fn encode_launch(launch: &Launch, now: Timestamp) -> Bytes {
         conversation_id: launch.earlier.as_ref().map(|earlier| earlier.id.clone()),
         fork: launch.earlier.as_ref().and_then(|earlier| earlier.fork.then_some(true)),
         arguments: launch.arguments.clone(),
+        // As a duration, because clocks differ. A plain proxy is told what the document names.
+        timeout_ms: launch.via.link.is_some().then(|| launch.timeout_at.ms_since(now)),
     };
     encode(&envelope, &body)
 }
@@ -292,6 +298,7 @@ fn read_launch(envelope: &Envelope, text: &str) -> Result<LaunchOrder, Malformed
         has_worktree: body.worktree == Some(true),
         earlier: body.conversation_id.map(|id| Earlier { id, fork: body.fork == Some(true) }),
         arguments: body.arguments,
+        timeout_ms: body.timeout_ms,
     })
 }
 

@@ -106,6 +106,7 @@ fn greetings_acks_and_launches_are_read_as_they_were_written() {
         has_worktree: true,
         earlier: None,
         arguments: vec!["--fast".to_owned()],
+        timeout_ms: None,
     };
     assert_eq!(read(&encode_launch(&launch, NOW)), FromRelay::Launch(expected.clone()));
     let earlier = Some(Earlier { id: "thread".to_owned(), fork: true });
@@ -114,6 +115,35 @@ fn greetings_acks_and_launches_are_read_as_they_were_written() {
         (encode_launch(&resumed, NOW), LaunchOrder { earlier, has_worktree: false, ..expected });
     assert!(String::from_utf8_lossy(&encoded).contains("\"resume_session\""));
     assert_eq!(read(&encoded), FromRelay::Launch(expected));
+}
+
+// spec: native/launch_session.9
+#[test]
+fn a_launch_says_how_long_it_may_take_to_a_linked_proxy_alone() {
+    let launch = |link| Launch {
+        request: "l1".into(),
+        by: domain::ClientKey { credential: "c".into(), client: None },
+        agent: "demo".into(),
+        workspace_path: None,
+        window_title: None,
+        model: None,
+        permission_mode: None,
+        has_worktree: false,
+        earlier: None,
+        arguments: vec![],
+        machine: "attic".into(),
+        via: Via { connection: "c".into(), link },
+        launched_at: NOW,
+        timeout_at: NOW.plus_ms(90_000),
+        outcome: None,
+    };
+    let sent = NOW.plus_ms(1_000);
+    let FromRelay::Launch(linked) = read(&encode_launch(&launch(Some("j".into())), sent)) else {
+        panic!("a launch")
+    };
+    assert_eq!(linked.timeout_ms, Some(89_000));
+    let plain = encode_launch(&launch(None), sent);
+    assert!(!String::from_utf8_lossy(&plain).contains("timeout"));
 }
 
 // spec: native/resumable_list.1

@@ -28,7 +28,7 @@ pub struct RunStarted {
 pub enum OutcomeWord {
     /// The agent was done.
     Completed,
-    /// Somebody stopped it, or a crash did.
+    /// Somebody stopped it, or a crash did: then there is a reason.
     Interrupted,
     /// The agent gave up.
     Failed,
@@ -44,9 +44,13 @@ pub struct RunEnded {
     pub run_id: RunId,
     /// How.
     pub outcome: OutcomeWord,
-    /// Why it failed.
+    /// Why it failed, or was cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// How long a run that was cut off had gone on: its end is told much later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(type = "number"))]
+    pub lasted_ms: Option<u64>,
     /// What it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
@@ -55,19 +59,25 @@ pub struct RunEnded {
 impl RunEnded {
     /// In the wire's words.
     pub fn of(run: &RunId, outcome: &runs::Outcome, usage: Option<&content::Usage>) -> Self {
-        let (outcome, reason) = match outcome {
-            runs::Outcome::Completed => (OutcomeWord::Completed, None),
-            runs::Outcome::Interrupted => (OutcomeWord::Interrupted, None),
-            runs::Outcome::Failed(reason) => (OutcomeWord::Failed, Some(reason.clone())),
+        let (outcome, reason, lasted_ms) = match outcome {
+            runs::Outcome::Completed => (OutcomeWord::Completed, None, None),
+            runs::Outcome::Interrupted => (OutcomeWord::Interrupted, None, None),
+            runs::Outcome::Failed(reason) => (OutcomeWord::Failed, Some(reason.clone()), None),
+            runs::Outcome::Cut(cut) => {
+                (OutcomeWord::Interrupted, Some(cut.why.clone()), cut.lasted_ms)
+            }
         };
-        Self { run_id: run.clone(), outcome, reason, usage: usage.map(Into::into) }
+        Self { run_id: run.clone(), outcome, reason, lasted_ms, usage: usage.map(Into::into) }
     }
 
     /// In the domain's words.
     pub fn into_model(self) -> (RunId, runs::Outcome, Option<content::Usage>) {
         let outcome = match self.outcome {
             OutcomeWord::Completed => runs::Outcome::Completed,
-            OutcomeWord::Interrupted => runs::Outcome::Interrupted,
+            OutcomeWord::Interrupted => match self.reason {
+                Some(why) => runs::Outcome::Cut(runs::Cut { why, lasted_ms: self.lasted_ms }),
+                None => runs::Outcome::Interrupted,
+            },
             OutcomeWord::Failed => runs::Outcome::Failed(self.reason.unwrap_or_default()),
         };
         (self.run_id, outcome, self.usage.map(Into::into))

@@ -20,6 +20,28 @@ fn a_launched_session_opens_a_chat_and_is_ready_when_its_panel_is_there() {
 }
 
 #[test]
+fn a_launched_session_waits_for_its_panel_as_long_as_its_launch_does() {
+    let found = built_in().into_iter().next().unwrap();
+    let setup = Setup {
+        session: SessionId::from("sess_1"),
+        notes: String::new(),
+        launcher: Launcher::default(),
+        workspace: "/w".into(),
+        model: None,
+        mode: None,
+        earlier: None,
+        ready_by: None,
+        variables: BTreeMap::new(),
+    };
+    let mut driver = PanelDriver::new(Arc::new(found), setup, Origin::Launched);
+    driver.ready_by(Timestamp(90_000));
+    driver.start(Timestamp(1_000));
+    let is_over = |told: &[Output]| told.iter().any(|it| matches!(it, Output::Unusable(_)));
+    assert!(!is_over(&driver.on_deadline(Timestamp(89_999))));
+    assert!(is_over(&driver.on_deadline(Timestamp(90_000))));
+}
+
+#[test]
 fn a_launch_that_fails_says_why() {
     let now = Timestamp(1_000_000);
     let mut bench = Bench::start("claude-vscode", String::new(), Origin::Launched, now);
