@@ -1,5 +1,7 @@
 import { defineConfig } from "vitest/config";
 
+const times = process.env.FARHELM_TIMES;
+
 // The real binary and a real browser: one at a time, each with time to start.
 export default defineConfig({
   test: {
@@ -9,6 +11,6 @@ export default defineConfig({
     fileParallelism: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,
-    reporters: ["verbose"],
+    reporters: times ? ["verbose", ["junit", { outputFile: times }]] : ["verbose"],
   },
 });

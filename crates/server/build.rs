@@ -87,7 +87,11 @@ fn node() -> Result<(), String> {
 /// stamp, which holds the lock file that was followed.
 fn install(web: &Path) -> Result<(), String> {
     let stamp = web.join("node_modules/.farhelm-installed");
-    let lock = read(&web.join("package-lock.json"))?;
+    let path = web.join("package-lock.json");
+    // Held until this returns: two that fetch at once spoil each other's folder.
+    let held = fs::File::open(&path).and_then(|file| file.lock().map(|()| file));
+    let _held = held.map_err(|error| format!("{} cannot be locked: {error}", path.display()))?;
+    let lock = read(&path)?;
     if fs::read(&stamp).is_ok_and(|kept| kept == lock) {
         return Ok(());
     }

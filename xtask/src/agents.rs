@@ -18,13 +18,14 @@ mod table;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use crate::runner::Runner;
 use crate::shell;
 use cache::Cache;
 use install::Workshop;
 pub(crate) use installed::Installed;
 use pins::{Agent, Pins};
 use platform::Platform;
-use play::Played;
+use play::{Places, Played};
 use table::Table;
 
 /// The variable with which tests find what was installed.
@@ -78,7 +79,8 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     if !plays || installed.is_empty() {
         return Ok(missing.is_empty());
     }
-    let Played { is_well, tally, table } = play::play(&installed, &list)?;
+    let Played { is_well, tally, table } =
+        play::play(&Runner::find(), &installed, &list, &Places::new())?;
     shell::say(&format!("\n{}", table.markdown()));
     for scenario in table.without_row() {
         shell::say(&format!("{scenario} has no row: give it one in xtask/src/agents/table.rs"));

@@ -2,13 +2,21 @@
 //!
 //! Not here: what is done in it (`page`, `ide`, and the workspace's own tests).
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::shell;
 
 /// Tells a test which browser to use, and that it may not do without.
 pub(crate) const NAMED_BY: &str = "FARHELM_CHROMIUM";
+
+/// Tells tests where the browser of the whole run listens.
+pub(crate) const SHARED_BY: &str = "FARHELM_TEST_BROWSER";
+
+/// Starts a browser and clears up after it; tests that need their own one use the same.
+const KEEPER: &str = "crates/fake_panels/src/chromium.sh";
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Names under which Chromium is found.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -44,4 +52,52 @@ fn fetch() -> Option<PathBuf> {
     let packages = ["install", "-y", "--no-install-recommends", "chromium", "fonts-dejavu-core"];
     let installs = apt(&packages) || (apt(&["update"]) && apt(&packages));
     installs.then(find).flatten()
+}
+
+/// The browser of a whole test run: tests that can share one need not each start theirs. It ends
+/// when this is dropped, or when this process ends.
+pub(crate) struct Shared {
+    /// `127.0.0.1:PORT`.
+    pub(crate) address: String,
+    lifeline: Option<ChildStdin>,
+    keeper: Child,
+}
+
+impl Shared {
+    /// Starts it; it answers when this returns.
+    pub(crate) fn start(program: &Path) -> Result<Self, String> {
+        let told = |error: std::io::Error| format!("{}: {error}", program.display());
+        let name = format!("farhelm-chromium-shared-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&folder).map_err(told)?;
+        let mut keeper = Command::new("sh")
+            .arg(shell::root().join(KEEPER))
+            .arg(program)
+            .arg(&folder)
+            .arg("0")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(told)?;
+        let lifeline = keeper.stdin.take();
+        let mut shared = Self { address: String::new(), lifeline, keeper };
+        let (begun, file) = (Instant::now(), folder.join("data").join("DevToolsActivePort"));
+        while begun.elapsed() < START_TIMEOUT {
+            let written = std::fs::read_to_string(&file).ok();
+            if let Some(port) = written.and_then(|text| text.lines().next()?.parse::<u16>().ok()) {
+                shared.address = format!("127.0.0.1:{port}");
+                return Ok(shared);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err(format!("{} did not start within {START_TIMEOUT:?}", program.display()))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        drop(self.lifeline.take());
+        let _ = self.keeper.wait();
+    }
 }

@@ -8,18 +8,21 @@
 //! (`crates/farhelm/tests/ide`).
 
 use std::path::PathBuf;
-use std::process::Command;
 
+use crate::agents::play::Places;
 use crate::agents::{self, FOUND_BY, Wanted};
+use crate::runner::{Runner, Selection};
 use crate::test::tally::{self, Tally};
 use crate::{browser, shell};
 
-/// What came of trying.
-pub(crate) struct Tried {
-    pub(crate) is_well: bool,
-    pub(crate) tally: Tally,
-    /// A sentence for each that could not be tried.
-    pub(crate) skipped: Vec<String>,
+/// What came of fetching the IDEs.
+pub(crate) struct Fetched {
+    /// Where tests read what is installed.
+    list: PathBuf,
+    /// The modules of the tests that can be run.
+    modules: Vec<&'static str>,
+    /// A sentence for each IDE that is missing.
+    pub(crate) missing: Vec<String>,
 }
 
 /// `cargo xtask ide [--install | --bench]`.
@@ -30,16 +33,19 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
         ["--bench"] => return bench(),
         [unknown, ..] => return Err(format!("ide: cannot read {unknown:?}")),
     }
-    let Tried { is_well, tally, skipped } = play()?;
-    for sentence in &skipped {
+    let chromium = browser::find_or_fetch("panels that nobody here wrote")?;
+    let fetched = fetch()?;
+    for sentence in &fetched.missing {
         shell::say(&format!("SKIPPED: {sentence}"));
     }
+    let places = Places::from([(browser::NAMED_BY, chromium)]);
+    let (is_well, tally) = play(&Runner::find(), &fetched, &places)?;
     shell::say(&tally.to_string());
-    Ok(is_well && skipped.is_empty())
+    Ok(is_well && fetched.missing.is_empty())
 }
 
 fn fetch_only() -> Result<bool, String> {
-    let (list, missing) = install()?;
+    let Fetched { list, missing, .. } = fetch()?;
     for sentence in &missing {
         shell::complain(sentence);
     }
@@ -56,47 +62,39 @@ fn bench() -> Result<bool, String> {
     shell::succeeds(command)
 }
 
-/// Fetches what is missing and runs the tests of what is there.
-pub(crate) fn play() -> Result<Tried, String> {
-    let chromium = browser::find_or_fetch("panels that nobody here wrote")?;
-    let (list, skipped) = install()?;
-    let mut names = vec![];
-    for (name, module) in
-        [(agents::CODE_SERVER, "ide::code_server::"), ("opencode", "ide::opencode::")]
-    {
-        if !skipped.iter().any(|sentence| sentence.starts_with(name)) {
-            names.push(module);
-        }
-    }
-    if names.is_empty() {
-        return Ok(Tried { is_well: true, tally: Tally::default(), skipped });
-    }
-    let mut command = runner(&names);
-    command.env(FOUND_BY, list).env(browser::NAMED_BY, chromium);
-    let (is_well, lines) = shell::watch(command)?;
-    Ok(Tried { is_well, tally: tally::count(&lines), skipped })
-}
-
-/// One after the other: each has a server, a browser and a machine of its own.
-fn runner(names: &[&str]) -> Command {
-    let mut command = shell::cargo();
-    let mut probe = shell::cargo();
-    probe.args(["nextest", "--version"]);
-    if shell::answers(probe) {
-        command.args(["nextest", "run", "--package", "farhelm", "--test", "all"]);
-        command.args(["--no-fail-fast", "--run-ignored", "only", "--test-threads", "1"]);
-        command.args(["--filterset", &format!("test(/^({})/)", names.join("|"))]);
-    } else {
-        command.args(["test", "--package", "farhelm", "--test", "all", "--no-fail-fast", "--"]);
-        command.args(["--ignored", "--test-threads", "1"]).args(names);
-    }
-    command
-}
-
-/// Where tests read what is installed, and a sentence for each that is not.
-fn install() -> Result<(PathBuf, Vec<String>), String> {
+/// Fetches what is missing.
+pub(crate) fn fetch() -> Result<Fetched, String> {
     let mut missing = agents::install(Wanted::Only("opencode"))?.missing;
     let outcome = agents::install(Wanted::Only(agents::CODE_SERVER))?;
     missing.extend(outcome.missing);
-    Ok((outcome.list, missing))
+    let known = [(agents::CODE_SERVER, "ide::code_server::"), ("opencode", "ide::opencode::")];
+    let is_here = |name: &str| !missing.iter().any(|sentence: &String| sentence.starts_with(name));
+    let modules = known.into_iter().filter(|(name, _)| is_here(name)).map(|(_, it)| it).collect();
+    Ok(Fetched { list: outcome.list, modules, missing })
+}
+
+/// Runs the tests of the IDEs that are there.
+pub(crate) fn play(
+    runner: &Runner,
+    fetched: &Fetched,
+    places: &Places,
+) -> Result<(bool, Tally), String> {
+    if fetched.modules.is_empty() {
+        return Ok((true, Tally::default()));
+    }
+    let mut command = runner.command(&selection(&fetched.modules));
+    command.envs(places).env(FOUND_BY, &fetched.list);
+    let (is_well, lines) = shell::watch(command)?;
+    Ok((is_well, tally::count(&lines)))
+}
+
+/// One after the other: each has a server, a browser and a machine of its own.
+fn selection(modules: &[&str]) -> Selection {
+    Selection {
+        profile: "ides",
+        filterset: Some(format!("test(/^({})/)", modules.join("|"))),
+        words: modules.iter().map(ToString::to_string).collect(),
+        is_ignored_only: true,
+        is_serial: true,
+    }
 }

@@ -8,6 +8,7 @@ mod browser;
 mod ide;
 mod page;
 mod proof;
+mod runner;
 mod shell;
 mod test;
 mod tidy;
@@ -17,8 +18,9 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--all]                everything: format, lints, tests, documentation, tidy, real agents
-                              (--all: every agent, not only the everyday ones)
+  test [--quick | --all]      everything: format, lints, tests, documentation, tidy, real agents
+                              (--quick: what tells soon, before a commit; --all: every agent,
+                              and what cannot be tried is a failure)
   dev [URL]                   the page with hot reload, in front of a relay that runs
   page                        the page alone: format, types, tests, journeys in a browser
                               (--pictures: the journeys, then their pictures for the README)
@@ -39,8 +41,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["test"] => test::run(agents::Wanted::Everyday),
-        ["test", "--all"] => test::run(agents::Wanted::All),
+        ["test", options @ ..] => test::run(options).unwrap_or_else(complain),
         ["dev"] => from_outcome(page::dev(None)),
         ["dev", relay] => from_outcome(page::dev(Some(relay))),
         ["page"] => from_outcome(page::run()),
@@ -69,9 +70,12 @@ fn from_outcome(outcome: Result<bool, String>) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(sentence) => {
-            shell::complain(&format!("xtask: {sentence}\n{USAGE}"));
-            ExitCode::FAILURE
-        }
+        Err(sentence) => complain(sentence),
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it ends here")]
+fn complain(sentence: String) -> ExitCode {
+    shell::complain(&format!("xtask: {sentence}\n{USAGE}"));
+    ExitCode::FAILURE
 }

@@ -2,7 +2,7 @@
 //!
 //! Not here: building it into the binary (`crates/server/build.rs`).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::test::tally::{self, Tally};
@@ -32,13 +32,13 @@ pub(crate) fn codegen() -> Result<bool, String> {
 /// `cargo xtask page`: everything that has to hold of the page alone.
 pub(crate) fn run() -> Result<bool, String> {
     let (checked, _) = check()?;
-    let (walked, _) = journeys()??;
+    let (walked, _) = in_browser(Walk::Journeys)?;
     Ok(checked && walked)
 }
 
 /// `cargo xtask page --pictures`: the journeys, and then their pictures for the README.
 pub(crate) fn pictures() -> Result<bool, String> {
-    let (walked, _) = journeys()??;
+    let (walked, _) = in_browser(Walk::Journeys)?;
     if !walked {
         return Ok(false);
     }
@@ -52,14 +52,9 @@ pub(crate) fn pictures() -> Result<bool, String> {
     Ok(true)
 }
 
-fn target() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    target.unwrap_or_else(|| shell::root().join("target"))
-}
-
 /// Where the journeys leave what they saw.
 fn shots() -> PathBuf {
-    target().join("page-shots")
+    shell::target().join("page-shots")
 }
 
 /// Format, types and tests of the page.
@@ -75,13 +70,19 @@ pub(crate) fn check() -> Result<(bool, Tally), String> {
 
 /// `cargo xtask bench-web`: what a streamed word and a first view cost, in a real browser.
 pub(crate) fn bench() -> Result<bool, String> {
-    let (well, _) = in_browser(Walk::Bench)??;
+    let (well, _) = in_browser(Walk::Bench)?;
     Ok(well)
 }
 
-/// The real binary in a real browser. `Err` says why it cannot be tried here.
-pub(crate) fn journeys() -> Result<Result<(bool, Tally), String>, String> {
-    in_browser(Walk::Journeys)
+/// The real binary in a real browser, the binary being built already.
+pub(crate) fn journeys(browser: &Path) -> Result<(bool, Tally), String> {
+    installed()?;
+    walk(browser, Walk::Journeys)
+}
+
+/// Where the journeys leave the time of each.
+pub(crate) fn times() -> PathBuf {
+    shell::target().join("nextest").join("journeys.xml")
 }
 
 /// What is done in the browser.
@@ -91,26 +92,29 @@ enum Walk {
     Bench,
 }
 
-fn in_browser(walk: Walk) -> Result<Result<(bool, Tally), String>, String> {
+/// The same after the binary was built. `Err` says why it cannot be tried here.
+fn in_browser(what: Walk) -> Result<(bool, Tally), String> {
     installed()?;
-    let browser = match browser::find_or_fetch("the page's journeys") {
-        Ok(browser) => browser,
-        Err(sentence) => return Ok(Err(sentence)),
-    };
+    let browser = browser::find_or_fetch("the page's journeys")?;
     let mut build = shell::cargo();
     build.args(["build", "--package", "farhelm"]);
     if !shell::succeeds(build)? {
-        return Ok(Ok((false, Tally::FAILURE)));
+        return Ok((false, Tally::FAILURE));
     }
+    walk(&browser, what)
+}
+
+fn walk(browser: &Path, what: Walk) -> Result<(bool, Tally), String> {
     let mut places = vec![
-        ("FARHELM_BINARY", target().join("debug/farhelm")),
+        ("FARHELM_BINARY", shell::target().join("debug/farhelm")),
         ("FARHELM_SHOTS", shots()),
-        (browser::NAMED_BY, browser),
+        (browser::NAMED_BY, browser.to_owned()),
+        ("FARHELM_TIMES", times()),
     ];
-    if walk == Walk::Bench {
+    if what == Walk::Bench {
         places.push(("FARHELM_BENCH", PathBuf::from("1")));
     }
-    run_tests(&places).map(Ok)
+    run_tests(&places)
 }
 
 /// The journeys where places are named, else the tests that need none.
@@ -131,11 +135,15 @@ fn node(words: &[&str]) -> Command {
     command
 }
 
-/// What the lock file names is there. The stamp is also that of the server's build script.
+/// What the lock file names is there. The stamp is also that of the server's build script, which
+/// may be at the same: whoever holds the lock file's lock fetches.
 fn installed() -> Result<(), String> {
     let web = shell::root().join("web");
-    let lock = std::fs::read_to_string(web.join("package-lock.json"))
-        .map_err(|error| format!("web/package-lock.json cannot be read: {error}"))?;
+    let path = web.join("package-lock.json");
+    let told = |error: std::io::Error| format!("{}: {error}", path.display());
+    let held = std::fs::File::open(&path).map_err(told)?;
+    held.lock().map_err(told)?;
+    let lock = std::fs::read_to_string(&path).map_err(told)?;
     let stamp = web.join("node_modules/.farhelm-installed");
     if std::fs::read_to_string(&stamp).is_ok_and(|kept| kept == lock) {
         return Ok(());
@@ -145,5 +153,5 @@ fn installed() -> Result<(), String> {
     if !shell::succeeds(npm)? {
         return Err("npm could not fetch what the page is built with (is there a network?)".into());
     }
-    std::fs::write(&stamp, lock).map_err(|error| format!("{} : {error}", stamp.display()))
+    std::fs::write(&stamp, lock).map_err(|error| format!("{}: {error}", stamp.display()))
 }

@@ -1,25 +1,58 @@
 //! Printing, and running other programs.
 //!
 //! Invariant: what a program prints is shown as it comes; reading it for its summary never hides
-//! a line.
+//! a line. Of work that is done side by side, each line begins with the name of its lane.
 //!
 //! Not here: which programs make up a test run (`test`).
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::cell::Cell;
+use std::io::{self, BufRead, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
+/// The name of a lane of work.
+type Lane = Option<&'static str>;
+
+thread_local! {
+    /// The lane that this thread works in.
+    static LANE: Cell<Lane> = const { Cell::new(None) };
+}
+
+/// Does this work on this thread; each line that it or its programs print begins with the name.
+pub(crate) fn in_lane<T>(name: &'static str, work: impl FnOnce() -> T) -> T {
+    let before = LANE.replace(Some(name));
+    let outcome = work();
+    LANE.set(before);
+    outcome
+}
+
 /// One line to standard output. A closed pipe is the reader's choice, not an error.
 pub(crate) fn say(line: &str) {
+    say_in(LANE.get(), line);
+}
+
+fn say_in(lane: Lane, line: &str) {
     let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{line}");
+    let _ = writeln!(out, "{}", labelled(lane, line));
     let _ = out.flush();
 }
 
 /// One line to standard error.
 pub(crate) fn complain(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    complain_in(LANE.get(), line);
+}
+
+fn complain_in(lane: Lane, line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", labelled(lane, line));
+}
+
+/// Wide enough for the longest name, so that lines of all lanes stand in one column.
+fn labelled(lane: Lane, line: &str) -> String {
+    match lane {
+        Some(lane) => format!("{lane:<8}| {line}"),
+        None => line.to_owned(),
+    }
 }
 
 /// The root of this checkout. Read when running, not when compiling: compiled artefacts may be
@@ -43,12 +76,63 @@ pub(crate) fn answers(mut command: Command) -> bool {
     silent.status().is_ok_and(|status| status.success())
 }
 
+/// Where cargo builds.
+pub(crate) fn target() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    root().join(target.unwrap_or_else(|| PathBuf::from("target")))
+}
+
+/// The same program, run only when nothing else wants the processor.
+pub(crate) fn behind_others(command: &Command) -> Command {
+    let mut probe = Command::new("nice");
+    probe.args(["-n", "10", "true"]);
+    let program = command.get_program();
+    let mut behind = Command::new(if answers(probe) { "nice".as_ref() } else { program });
+    if behind.get_program() != program {
+        behind.args(["-n", "10"]).arg(program);
+    }
+    behind.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => behind.env(name, value),
+            None => behind.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        behind.current_dir(folder);
+    }
+    behind
+}
+
 /// Runs a program with our own output. `false` when it failed, an error when it never ran.
 pub(crate) fn succeeds(mut command: Command) -> Result<bool, String> {
+    if LANE.get().is_some() {
+        return watch(command).map(|(well, _)| well);
+    }
     match command.status() {
         Ok(status) => Ok(status.success()),
         Err(error) => Err(format!("could not start {}: {error}", name(&command))),
     }
+}
+
+/// Runs a program, shows what it says on standard error, and hands back its standard output.
+pub(crate) fn output(mut command: Command) -> Result<(bool, Vec<u8>), String> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let name = name(&command);
+    let failed = |error: io::Error| format!("could not run {name}: {error}");
+    let mut child = command.spawn().map_err(failed)?;
+    let lane = LANE.get();
+    let complain = move |line: &str| complain_in(lane, line);
+    let err = child.stderr.take().map(|pipe| thread::spawn(move || echo(pipe, complain)));
+    let mut bytes = Vec::new();
+    if let Some(mut out) = child.stdout.take() {
+        out.read_to_end(&mut bytes).map_err(failed)?;
+    }
+    if let Some(reader) = err {
+        let _ = reader.join();
+    }
+    let status = child.wait().map_err(failed)?;
+    Ok((status.success(), bytes))
 }
 
 /// Runs a program, shows each line as it comes, and hands back all of them.
@@ -57,6 +141,9 @@ pub(crate) fn watch(mut command: Command) -> Result<(bool, Vec<String>), String>
     let name = name(&command);
     let failed = |error: io::Error| format!("could not run {name}: {error}");
     let mut child = command.spawn().map_err(failed)?;
+    let lane = LANE.get();
+    let say = move |line: &str| say_in(lane, line);
+    let complain = move |line: &str| complain_in(lane, line);
     let out = child.stdout.take().map(|pipe| thread::spawn(move || echo(pipe, say)));
     let err = child.stderr.take().map(|pipe| thread::spawn(move || echo(pipe, complain)));
     let mut lines = Vec::new();
@@ -67,7 +154,7 @@ pub(crate) fn watch(mut command: Command) -> Result<(bool, Vec<String>), String>
     Ok((status.success(), lines))
 }
 
-fn echo(pipe: impl io::Read, show: fn(&str)) -> Vec<String> {
+fn echo(pipe: impl io::Read, show: impl Fn(&str)) -> Vec<String> {
     let mut reader = BufReader::new(pipe);
     let (mut lines, mut raw) = (Vec::new(), Vec::new());
     // By bytes: a test may print what is not UTF-8, and the rest must still be seen.
@@ -93,6 +180,24 @@ mod tests {
         assert!(!answers(Command::new("no-such-program-anywhere")));
         let error = succeeds(Command::new("no-such-program-anywhere")).unwrap_err();
         assert!(error.starts_with("could not start no-such-program-anywhere"), "{error}");
+    }
+
+    #[test]
+    fn each_line_of_a_lane_begins_with_its_name_and_other_lines_are_plain() {
+        assert_eq!(labelled(Some("tests"), "one"), "tests   | one");
+        assert_eq!(labelled(None, "one"), "one");
+        let within = in_lane("tests", || in_lane("page", || LANE.get()));
+        assert_eq!((within, LANE.get()), (Some("page"), None));
+    }
+
+    #[test]
+    fn a_program_behind_others_does_the_same_in_the_same_place() {
+        let mut command = Command::new("pwd");
+        command.current_dir("/").env("A", "b");
+        let behind = behind_others(&command);
+        assert!(behind.get_envs().any(|(name, value)| name == "A" && value == Some("b".as_ref())));
+        let (well, bytes) = output(behind).unwrap();
+        assert_eq!((well, &*bytes), (true, &b"/\n"[..]));
     }
 
     #[test]

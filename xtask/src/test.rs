@@ -1,44 +1,47 @@
 //! `cargo xtask test`: everything that has to hold, in one command.
 //!
+//! Everything is built once. What then waits more than it works (a browser, real agents) is done
+//! side by side, in lanes; each line of a lane begins with its name.
+//!
 //! Invariant: the last line is `N passed, N failed`; the counts are those of tests that really
 //! ran, a step that fails without naming a failed test counts as one failure, and any failure
-//! makes the exit code non-zero.
+//! makes the exit code non-zero. What was not tried is told, and is a failure where everything is
+//! to be tried.
 //!
-//! Not here: the rules that `tidy` checks, reading a runner's summary (`tally`).
+//! Not here: the rules that `tidy` checks, reading a runner's summary (`tally`), its times
+//! (`slowest`), what tests could not try (`untried`).
 
+mod slowest;
 pub(crate) mod tally;
+mod untried;
 
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::thread;
 use std::time::Instant;
 
-use crate::agents::Wanted;
-use crate::{agents, browser, ide, page, shell, tidy};
+use crate::agents::play::Places;
+use crate::agents::{self, Wanted};
+use crate::runner::{Runner, Selection};
+use crate::{browser, ide, page, shell, tidy};
 use tally::Tally;
 
-/// One thing that has to hold.
-struct Step {
-    name: &'static str,
-    needs: Vec<Need>,
-    action: Action,
+/// How much is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    /// What tells soon: no browser, no real agents, no kills.
+    Quick,
+    /// All but the agents that are not for every day.
+    Usual,
+    /// All, and what cannot be tried is a failure.
+    All,
 }
 
-enum Action {
-    /// A program whose exit code tells.
-    Program(Command),
-    /// A test runner: its summaries are counted.
-    Runner(Command),
-    /// The same with the browser that some of its tests need: without, these only say so.
-    RunnerWithBrowser(Command),
-    /// The rules of the house, in this process.
-    Tidy,
-    /// Format, types and tests of the page.
-    Page,
-    /// The page in a real browser.
-    Journeys,
-    /// The scenarios of the real agents.
-    Agents(Wanted<'static>),
-    /// Panels of IDEs in a real browser.
-    Ide,
+/// One thing that has to hold.
+struct Step<'a> {
+    name: &'static str,
+    needs: Vec<Need>,
+    action: Box<dyn FnOnce() -> Result<Outcome, String> + Send + 'a>,
 }
 
 /// Something that a step cannot do without.
@@ -48,172 +51,330 @@ struct Need {
     missing: &'static str,
 }
 
-/// Runs every step, even after a failure: one run tells everything.
-pub(crate) fn run(agents: Wanted<'static>) -> ExitCode {
-    let (mut total, mut failed_steps, mut skipped) = (Tally::default(), Vec::new(), Vec::new());
-    for step in steps(agents) {
-        let name = step.name;
-        shell::say(&format!("== {name}"));
-        let started = Instant::now();
-        let tally = perform(step, &mut skipped);
-        let seconds = started.elapsed().as_secs_f64();
-        let outcome = if tally.failed == 0 { "ok" } else { "FAILED" };
-        shell::say(&format!("== {name}: {outcome} ({seconds:.1} s)"));
-        if tally.failed > 0 {
-            failed_steps.push(name);
-        }
-        total = total.plus(tally);
+/// What came of a step.
+#[derive(Debug, Default)]
+struct Outcome {
+    is_well: bool,
+    tally: Tally,
+    /// A sentence for each thing that could not be tried.
+    skipped: Vec<String>,
+    /// For the end of the run.
+    table: Option<String>,
+}
+
+/// The same, with its name and time.
+struct Done {
+    name: &'static str,
+    seconds: f64,
+    outcome: Outcome,
+}
+
+/// What later steps need from elsewhere.
+struct Fetched {
+    browser: Result<PathBuf, String>,
+    agents: Result<agents::Outcome, String>,
+    ides: Result<ide::Fetched, String>,
+}
+
+/// `cargo xtask test [--quick | --all]`.
+pub(crate) fn run(options: &[&str]) -> Result<ExitCode, String> {
+    let coverage = read(options)?;
+    let begun = Instant::now();
+    let untried = untried::begin(&shell::target())?;
+    let mut runner = Runner::find();
+    let mut times: Vec<PathBuf> =
+        ["default", "quick", "agents", "ides"].iter().filter_map(|it| runner.times(it)).collect();
+    times.push(page::times());
+    slowest::forget(&times);
+
+    let mut done = vec![perform(format()), perform(house_rules())];
+    let (built, fetched) = thread::scope(|scope| {
+        let fetching = (coverage != Coverage::Quick)
+            .then(|| scope.spawn(|| shell::in_lane("fetch", || fetch(coverage))));
+        let built = shell::in_lane("build", || perform(build(&mut runner)));
+        (built, fetching.and_then(|thread| thread.join().ok()))
+    });
+    let is_built = built.outcome.is_well;
+    done.push(built);
+    let browser = fetched.as_ref().and_then(|fetched| fetched.browser.as_ref().ok());
+    // Without it, each test starts its own.
+    let shared = browser.and_then(|browser| browser::Shared::start(browser).ok());
+    let places = places(&untried, browser, shared.as_ref());
+    let lanes = lanes(coverage, is_built.then_some(&runner), fetched.as_ref(), &places);
+    done.extend(side_by_side(lanes));
+    drop(shared);
+    Ok(report(coverage, done, untried::read(&untried), &slowest::read(&times), begun))
+}
+
+fn read(options: &[&str]) -> Result<Coverage, String> {
+    match options {
+        [] => Ok(Coverage::Usual),
+        ["--quick"] => Ok(Coverage::Quick),
+        ["--all"] => Ok(Coverage::All),
+        _ => Err(format!("test: cannot read {:?}", options.join(" "))),
     }
+}
+
+/// From the network, while the processor builds.
+fn fetch(coverage: Coverage) -> Fetched {
+    let wanted = if coverage == Coverage::All { Wanted::All } else { Wanted::Everyday };
+    Fetched {
+        browser: browser::find_or_fetch("what needs a browser"),
+        agents: agents::install(wanted).map_err(|sentence| format!("the real agents: {sentence}")),
+        ides: ide::fetch().map_err(|sentence| format!("the IDEs: {sentence}")),
+    }
+}
+
+/// What tests are told in their environment.
+fn places(
+    untried: &PathBuf,
+    browser: Option<&PathBuf>,
+    shared: Option<&browser::Shared>,
+) -> Places {
+    let mut places = Places::from([(untried::NAMED_BY, untried.clone())]);
+    if let Some(browser) = browser {
+        places.insert(browser::NAMED_BY, browser.clone());
+    }
+    if let Some(shared) = shared {
+        places.insert(browser::SHARED_BY, PathBuf::from(&shared.address));
+    }
+    places
+}
+
+/// What is done side by side, each lane in its order. Without a build, only what needs none.
+fn lanes<'a>(
+    coverage: Coverage,
+    runner: Option<&'a Runner>,
+    fetched: Option<&'a Fetched>,
+    places: &'a Places,
+) -> Vec<(&'static str, Vec<Step<'a>>)> {
+    let mut lanes = Vec::new();
+    if let Some(runner) = runner {
+        let profile = if coverage == Coverage::Quick { "quick" } else { "default" };
+        lanes.push(("tests", vec![tests(runner, profile, places)]));
+        if let Some(fetched) = fetched {
+            lanes.push(("page", vec![journeys(fetched), ides(runner, fetched, places)]));
+            lanes.push(("agents", vec![real_agents(runner, fetched, places)]));
+        }
+    }
+    let mut checks = vec![lints(), checked_page()];
+    if coverage != Coverage::Quick {
+        checks.push(documentation());
+    }
+    lanes.push(("checks", checks));
+    lanes
+}
+
+fn side_by_side<'a>(lanes: Vec<(&'static str, Vec<Step<'a>>)>) -> Vec<Done> {
+    thread::scope(|scope| {
+        let start = |(name, steps): (&'static str, Vec<Step<'a>>)| {
+            let work = move || steps.into_iter().map(perform).collect::<Vec<Done>>();
+            (name, scope.spawn(move || shell::in_lane(name, work)))
+        };
+        // All of them start before one is waited for.
+        let threads: Vec<_> = lanes.into_iter().map(start).collect();
+        let ended = |(name, thread): (&'static str, thread::ScopedJoinHandle<'_, Vec<Done>>)| {
+            let lost = |_| vec![Done { name, seconds: 0.0, outcome: Outcome::failure() }];
+            thread.join().unwrap_or_else(lost)
+        };
+        threads.into_iter().flat_map(ended).collect()
+    })
+}
+
+/// Prints what came of the run.
+fn report(
+    coverage: Coverage,
+    done: Vec<Done>,
+    untried: Vec<String>,
+    slowest: &[slowest::Timed],
+    begun: Instant,
+) -> ExitCode {
+    let (mut total, mut failed, mut skipped) = (Tally::default(), Vec::new(), untried);
+    shell::say("\n== seconds for each step");
+    for step in done {
+        let Done { name, seconds, outcome } = step;
+        let word = if outcome.is_well { "" } else { "  FAILED" };
+        shell::say(&format!("{seconds:>8.1} s  {name}{word}"));
+        if let Some(table) = outcome.table {
+            shell::say(&format!("\n{table}"));
+        }
+        if !outcome.is_well {
+            failed.push(name);
+        }
+        total = total.plus(outcome.tally);
+        skipped.extend(outcome.skipped);
+    }
+    shell::say(&format!("{:>8.1} s  in all", begun.elapsed().as_secs_f64()));
+    if !slowest.is_empty() {
+        shell::say("\n== the slowest tests");
+    }
+    for test in slowest {
+        shell::say(&test.to_string());
+    }
+    shell::say("");
     for sentence in &skipped {
         shell::say(&format!("SKIPPED: {sentence}"));
     }
-    if !failed_steps.is_empty() {
-        shell::say(&format!("failed: {}", failed_steps.join(", ")));
+    total = total.plus(of_skipped(coverage, &skipped));
+    if coverage == Coverage::All && !skipped.is_empty() {
+        failed.push("what was not tried");
+    }
+    if !failed.is_empty() {
+        shell::say(&format!("failed: {}", failed.join(", ")));
     }
     shell::say(&total.to_string());
     if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// In order of how soon they tell.
-fn steps(agents: Wanted<'static>) -> Vec<Step> {
-    vec![
-        Step {
-            name: "format",
-            needs: vec![Need {
-                probe: cargo(&["fmt", "--version"]),
-                missing: "rustfmt is missing: run `rustup component add rustfmt`",
-            }],
-            action: Action::Program(cargo(&["fmt", "--all", "--", "--check"])),
-        },
-        Step {
-            name: "lints",
-            needs: vec![
-                Need {
-                    probe: cargo(&["clippy", "--version"]),
-                    missing: "clippy is missing: run `rustup component add clippy`",
-                },
-                c_compiler(),
-            ],
-            action: Action::Program(cargo(&[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ])),
-        },
-        Step {
-            name: "tests",
-            needs: vec![c_compiler()],
-            action: Action::RunnerWithBrowser(test_runner()),
-        },
-        Step {
-            name: "documentation tests",
-            needs: vec![],
-            action: Action::Runner(cargo(&["test", "--workspace", "--doc", "--no-fail-fast"])),
-        },
-        Step { name: "documentation", needs: vec![], action: Action::Program(documentation()) },
-        Step { name: "tidy", needs: vec![], action: Action::Tidy },
-        Step { name: "page", needs: vec![node()], action: Action::Page },
-        Step {
-            name: "page in a browser",
-            needs: vec![node(), c_compiler()],
-            action: Action::Journeys,
-        },
-        Step { name: "real agents", needs: vec![c_compiler()], action: Action::Agents(agents) },
-        Step { name: "IDEs", needs: vec![node(), c_compiler()], action: Action::Ide },
-    ]
+/// Where everything is to be tried, each thing that was not is a failure.
+fn of_skipped(coverage: Coverage, skipped: &[String]) -> Tally {
+    match coverage {
+        Coverage::Quick | Coverage::Usual => Tally::default(),
+        Coverage::All => Tally { passed: 0, failed: skipped.len() as u64 },
+    }
 }
 
-/// What could not be tried is added to `skipped`, in a sentence each.
-fn perform(step: Step, skipped: &mut Vec<String>) -> Tally {
+fn perform(step: Step<'_>) -> Done {
+    let name = step.name;
+    shell::say(&format!("== {name}"));
+    let started = Instant::now();
+    let outcome = outcome(step);
+    let seconds = started.elapsed().as_secs_f64();
+    let word = if outcome.is_well { "ok" } else { "FAILED" };
+    shell::say(&format!("== {name}: {word} ({seconds:.1} s)"));
+    Done { name, seconds, outcome }
+}
+
+fn outcome(step: Step<'_>) -> Outcome {
     for need in step.needs {
         if !shell::answers(need.probe) {
             shell::say(need.missing);
-            return Tally::FAILURE;
+            return Outcome::failure();
         }
     }
-    let outcome = match step.action {
-        Action::Program(command) => shell::succeeds(command).map(|well| (well, Tally::default())),
-        Action::Runner(command) => counted(command),
-        Action::RunnerWithBrowser(mut command) => {
-            match browser::find_or_fetch("the tests of panels") {
-                Ok(chromium) => drop(command.env(browser::NAMED_BY, chromium)),
-                Err(sentence) => skipped.push(sentence),
-            }
-            counted(command)
+    match (step.action)() {
+        Ok(outcome) if outcome.is_well && outcome.tally.failed == 0 => outcome,
+        Ok(outcome) => {
+            let tally = outcome.tally.at_least_one_failure();
+            Outcome { is_well: false, tally, ..outcome }
         }
-        Action::Tidy => Ok((tidy::report(), Tally::default())),
-        Action::Page => page::check(),
-        Action::Journeys => page::journeys().map(|tried| match tried {
-            Ok(outcome) => outcome,
-            Err(sentence) => {
-                skipped.push(sentence);
-                (true, Tally::default())
-            }
-        }),
-        Action::Agents(wanted) => play_agents(wanted, skipped),
-        Action::Ide => Ok(play_ide(skipped)),
-    };
-    match outcome {
-        Ok((true, tally)) => tally,
-        Ok((false, tally)) => tally.at_least_one_failure(),
         Err(sentence) => {
             shell::say(&sentence);
-            Tally::FAILURE
+            Outcome::failure()
         }
     }
 }
 
-fn counted(command: Command) -> Result<(bool, Tally), String> {
-    shell::watch(command).map(|(well, lines)| (well, tally::count(&lines)))
+impl Outcome {
+    fn of(is_well: bool, tally: Tally) -> Self {
+        Self { is_well, tally, ..Self::default() }
+    }
+
+    /// Something failed that is not a test.
+    fn failure() -> Self {
+        Self::of(false, Tally::FAILURE)
+    }
+
+    fn skipped(sentence: &str) -> Self {
+        Self { is_well: true, skipped: vec![sentence.to_owned()], ..Self::default() }
+    }
 }
 
-/// Agents that cannot be fetched (no network, say) fail nothing, but are never passed over in
-/// silence.
-fn play_agents(wanted: Wanted<'_>, skipped: &mut Vec<String>) -> Result<(bool, Tally), String> {
-    let outcome = match agents::install(wanted) {
-        Ok(outcome) => outcome,
-        Err(sentence) => {
-            skipped.push(format!("the real agents: {sentence}"));
-            return Ok((true, Tally::default()));
-        }
-    };
-    skipped.extend(outcome.missing);
-    if outcome.installed.is_empty() {
-        return Ok((true, Tally::default()));
+fn step<'a>(
+    name: &'static str,
+    needs: Vec<Need>,
+    action: impl FnOnce() -> Result<Outcome, String> + Send + 'a,
+) -> Step<'a> {
+    Step { name, needs, action: Box::new(action) }
+}
+
+/// A program whose exit code tells.
+fn program(command: Command) -> Result<Outcome, String> {
+    shell::succeeds(command).map(|is_well| Outcome::of(is_well, Tally::default()))
+}
+
+fn format() -> Step<'static> {
+    let missing = "rustfmt is missing: run `rustup component add rustfmt`";
+    let needs = vec![Need { probe: cargo(&["fmt", "--version"]), missing }];
+    step("format", needs, || program(cargo(&["fmt", "--all", "--", "--check"])))
+}
+
+fn house_rules() -> Step<'static> {
+    step("tidy", vec![], || Ok(Outcome::of(tidy::report(), Tally::default())))
+}
+
+fn build(runner: &mut Runner) -> Step<'_> {
+    let action = || runner.build().map(|is_well| Outcome::of(is_well, Tally::default()));
+    step("build", vec![c_compiler(), node()], action)
+}
+
+fn lints() -> Step<'static> {
+    let missing = "clippy is missing: run `rustup component add clippy`";
+    let needs = vec![Need { probe: cargo(&["clippy", "--version"]), missing }, c_compiler()];
+    let words = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    step("lints", needs, move || program(shell::behind_others(&cargo(&words))))
+}
+
+fn documentation() -> Step<'static> {
+    let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    step("documentation", vec![], move || program(shell::behind_others(&command)))
+}
+
+fn checked_page() -> Step<'static> {
+    step("page", vec![node()], || page::check().map(|(is_well, tally)| Outcome::of(is_well, tally)))
+}
+
+fn tests<'a>(runner: &'a Runner, profile: &'static str, places: &'a Places) -> Step<'a> {
+    let mut selection = Selection::everything(profile);
+    if profile == "quick" {
+        // For cargo's own runner; nextest has its profile.
+        let parts = ["ide::", "acting::", "kill::", "hostile::", "chromium::", "observer::"];
+        let skip = |part: &str| ["--skip".to_owned(), part.to_owned()];
+        selection.words = parts.into_iter().chain(["seeds::"]).flat_map(skip).collect();
     }
-    let played = agents::play::play(&outcome.installed, &outcome.list)?;
-    shell::say(&format!("\n{}", played.table.markdown()));
-    Ok((played.is_well, played.tally))
+    step("tests", vec![], move || {
+        let mut command = runner.command(&selection);
+        command.envs(places);
+        let (is_well, lines) = shell::watch(command)?;
+        Ok(Outcome::of(is_well, tally::count(&lines)))
+    })
+}
+
+fn journeys(fetched: &Fetched) -> Step<'_> {
+    step("page in a browser", vec![node()], || match &fetched.browser {
+        Ok(browser) => page::journeys(browser).map(|(well, tally)| Outcome::of(well, tally)),
+        Err(sentence) => Ok(Outcome::skipped(&format!("the page's journeys: {sentence}"))),
+    })
+}
+
+/// Agents that cannot be fetched (no network, say) are told.
+fn real_agents<'a>(runner: &'a Runner, fetched: &'a Fetched, places: &'a Places) -> Step<'a> {
+    step("real agents", vec![], || {
+        let found = match &fetched.agents {
+            Ok(found) => found,
+            Err(sentence) => return Ok(Outcome::skipped(sentence)),
+        };
+        let skipped = found.missing.clone();
+        if found.installed.is_empty() {
+            return Ok(Outcome { is_well: true, skipped, ..Outcome::default() });
+        }
+        let played = agents::play::play(runner, &found.installed, &found.list, places)?;
+        let table = Some(played.table.markdown());
+        Ok(Outcome { is_well: played.is_well, tally: played.tally, skipped, table })
+    })
 }
 
 /// The same for panels of IDEs.
-fn play_ide(skipped: &mut Vec<String>) -> (bool, Tally) {
-    let tried = match ide::play() {
-        Ok(tried) => tried,
-        Err(sentence) => {
-            skipped.push(format!("the IDEs: {sentence}"));
-            return (true, Tally::default());
-        }
-    };
-    skipped.extend(tried.skipped);
-    (tried.is_well, tried.tally)
-}
-
-fn test_runner() -> Command {
-    if shell::answers(cargo(&["nextest", "--version"])) {
-        cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])
-    } else {
-        cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])
-    }
-}
-
-fn documentation() -> Command {
-    let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
-    command.env("RUSTDOCFLAGS", "-D warnings");
-    command
+fn ides<'a>(runner: &'a Runner, fetched: &'a Fetched, places: &'a Places) -> Step<'a> {
+    step("IDEs", vec![], || {
+        let found = match (&fetched.ides, &fetched.browser) {
+            (Ok(found), Ok(_)) => found,
+            (Err(sentence), _) | (_, Err(sentence)) => return Ok(Outcome::skipped(sentence)),
+        };
+        let (is_well, tally) = ide::play(runner, found, places)?;
+        Ok(Outcome { is_well, tally, skipped: found.missing.clone(), table: None })
+    })
 }
 
 fn c_compiler() -> Need {
@@ -238,27 +399,86 @@ fn cargo(arguments: &[&str]) -> Command {
 mod tests {
     use super::*;
 
+    fn failing() -> Result<Outcome, String> {
+        program(cargo(&["no-such-subcommand"]))
+    }
+
     #[test]
     fn a_missing_need_fails_its_step_without_running_it() {
         let needs = vec![Need { probe: Command::new("no-such-program"), missing: "get it" }];
-        let action = Action::Program(cargo(&["--version"]));
-        let step = Step { name: "x", needs, action };
-        assert_eq!(perform(step, &mut vec![]), Tally::FAILURE);
+        let done = perform(step("x", needs, || panic!("it ran")));
+        assert!(!done.outcome.is_well);
+        assert_eq!(done.outcome.tally, Tally::FAILURE);
     }
 
     #[test]
     fn a_step_that_fails_without_a_summary_counts_as_one_failure() {
-        let fails = || cargo(&["no-such-subcommand"]);
-        for action in [Action::Program(fails()), Action::Runner(fails())] {
-            let step = Step { name: "x", needs: vec![], action };
-            assert_eq!(perform(step, &mut vec![]), Tally::FAILURE);
+        for action in [failing, || Err("it never started".to_owned())] {
+            assert_eq!(perform(step("x", vec![], action)).outcome.tally, Tally::FAILURE);
         }
     }
 
     #[test]
     fn a_step_that_succeeds_counts_only_tests() {
-        let action = Action::Program(cargo(&["--version"]));
-        let step = Step { name: "x", needs: vec![], action };
-        assert_eq!(perform(step, &mut vec![]), Tally::default());
+        let done = perform(step("x", vec![], || program(cargo(&["--version"]))));
+        assert!(done.outcome.is_well);
+        assert_eq!(done.outcome.tally, Tally::default());
+    }
+
+    #[test]
+    fn lanes_run_beside_each_other_and_all_their_steps_are_told() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let waits = step("waits", vec![], move || {
+            told.recv().map_err(|error| error.to_string())?;
+            Ok(Outcome::of(true, Tally { passed: 2, failed: 0 }))
+        });
+        let fails = step("fails", vec![], failing);
+        // The first lane ends only because the second is at work beside it.
+        let tells = step("tells", vec![], move || {
+            tell.send(()).map_err(|error| error.to_string())?;
+            Ok(Outcome::of(true, Tally { passed: 1, failed: 0 }))
+        });
+        let done = side_by_side(vec![("one", vec![waits]), ("other", vec![fails, tells])]);
+        let names: Vec<&str> = done.iter().map(|done| done.name).collect();
+        assert_eq!(names, ["waits", "fails", "tells"]);
+        let total = done.iter().fold(Tally::default(), |sum, done| sum.plus(done.outcome.tally));
+        assert_eq!(total, Tally { passed: 3, failed: 1 });
+    }
+
+    #[test]
+    fn a_lane_that_falls_over_is_a_failure_and_the_others_go_on() {
+        let falls = step("falls", vec![], || panic!("on purpose"));
+        let stands = step("stands", vec![], || Ok(Outcome::of(true, Tally::default())));
+        let done = side_by_side(vec![("one", vec![falls]), ("other", vec![stands])]);
+        let well: Vec<bool> = done.iter().map(|done| done.outcome.is_well).collect();
+        assert_eq!(well, [false, true]);
+    }
+
+    #[test]
+    fn what_was_not_tried_is_a_failure_only_where_everything_is_to_be_tried() {
+        let skipped = ["a: b".to_owned()];
+        for coverage in [Coverage::Quick, Coverage::Usual] {
+            assert_eq!(of_skipped(coverage, &skipped), Tally::default());
+        }
+        assert_eq!(of_skipped(Coverage::All, &skipped), Tally::FAILURE);
+        assert_eq!(of_skipped(Coverage::All, &[]), Tally::default());
+    }
+
+    #[test]
+    fn options_choose_how_much_is_tried() {
+        assert_eq!(read(&[]), Ok(Coverage::Usual));
+        assert_eq!(read(&["--quick"]), Ok(Coverage::Quick));
+        assert_eq!(read(&["--all"]), Ok(Coverage::All));
+        for wrong in [&["--everything"][..], &["--quick", "--all"]] {
+            assert!(read(wrong).unwrap_err().contains(wrong[0]));
+        }
+    }
+
+    #[test]
+    fn without_a_build_only_what_needs_none_is_done() {
+        let places = Places::new();
+        let lanes = lanes(Coverage::Usual, None, None, &places);
+        let names: Vec<&str> = lanes.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["checks"]);
     }
 }

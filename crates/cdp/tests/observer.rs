@@ -1,7 +1,5 @@
 //! The observer's script in a real Chromium: what it tells of each panel, and that it only reads.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
-
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,6 +9,8 @@ use agents::panel::profile::{BUILT_IN, Profile, Role, built_in};
 use cdp::{Browser, Events, Heard, Place, SessionId};
 use fake_panels::{Chromium, Panels};
 use serde_json::{Value, json};
+
+use crate::tab;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -34,8 +34,7 @@ impl Watched {
         let name = format!("{id}-{}", switches.replace(['=', '&', ','], "-"));
         let url = panels.url(id, &name, switches);
         let browser = Browser::connect(&chromium.address()).await.unwrap();
-        let made = browser.call(None, "Target.createTarget", json!({"url": url})).await.unwrap();
-        let target = made["targetId"].as_str().unwrap().to_owned();
+        let target = tab::open(&browser, &url).await;
         let ready = panels.wait_for(&name, PATIENCE, |entries| {
             entries.iter().find(|entry| entry["kind"] == "ready").cloned()
         });
@@ -55,9 +54,7 @@ impl Watched {
     /// A page of our own, looked at with a profile of our own.
     async fn html(chromium: &Chromium, html: &str, profile: Profile) -> Self {
         let browser = Browser::connect(&chromium.address()).await.unwrap();
-        let made = json!({"url": "about:blank"});
-        let made = browser.call(None, "Target.createTarget", made).await.unwrap();
-        let target = made["targetId"].as_str().unwrap().to_owned();
+        let target = tab::open(&browser, "about:blank").await;
         let page = browser.attach(&target).await.unwrap();
         let session = page.clone();
         let watched = Self::at(browser, session, page, target, None, profile).await;

@@ -128,7 +128,7 @@ async fn opencode_converses() {
 
 #[tokio::test]
 #[ignore = "needs claude: cargo xtask agents --install"]
-async fn the_model_notices_when_an_agent_is_killed() {
+async fn claude_is_killed_and_the_model_notices() {
     let stage = Stage::new(Agent::Claude);
     let mut child = stage.command("slow: 1000").stdout(Stdio::null()).spawn().unwrap();
     let asked = stage.model.wait_for(PATIENCE, |seen| seen.path == "/v1/messages").await;

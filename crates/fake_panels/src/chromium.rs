@@ -1,4 +1,8 @@
-//! A real browser for a test: Debian's Chromium without a window, in a home of its own.
+//! A real browser for a test: Debian's Chromium without a window, in its own home.
+//!
+//! A test run has one for all tests (`cargo xtask test` starts it and names its address). Each test
+//! works in its own browser context there, and leaves those of others alone. A test that ends its
+//! browser, needs other arguments, or keeps it busy starts one for itself.
 //!
 //! **Invariant:** it listens on 127.0.0.1 only, and ends with the process that started it, however
 //! that ends: it hangs on a pipe that the system closes.
@@ -11,8 +15,13 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use crate::untried::untried;
+
 /// Names the browser where none of the usual names is in the `PATH`.
 pub const CHROMIUM_VARIABLE: &str = "FARHELM_CHROMIUM";
+
+/// Where the browser of the whole run listens, where there is one: `127.0.0.1:PORT`.
+const SHARED_VARIABLE: &str = "FARHELM_TEST_BROWSER";
 
 /// Names under which it is found.
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -20,31 +29,38 @@ const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "goog
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const START_STEP: Duration = Duration::from_millis(20);
 
-/// Starts the browser, waits for its end or for the end of the pipe, and clears up.
-const KEEPER: &str = r#"
-program=$1; folder=$2; shift 2
-HOME=$folder "$program" "$@" >"$folder/browser.log" 2>&1 &
-browser=$!
-read -r _
-kill -9 "$browser" 2>/dev/null
-wait "$browser" 2>/dev/null
-for _ in 1 2 3 4 5; do rm -rf -- "$folder" 2>/dev/null && break; sleep 0.2; done
-"#;
+/// Starts the browser and clears up after it.
+const KEEPER: &str = include_str!("chromium.sh");
 
-/// A running browser. It ends when this is dropped.
+/// A running browser. One that was started here ends when this is dropped.
 pub struct Chromium {
     port: u16,
-    folder: PathBuf,
+    /// None for the browser of the whole run.
+    _kept: Option<Kept>,
+}
+
+/// What a browser hangs on.
+struct Kept {
     lifeline: Option<ChildStdin>,
     keeper: Child,
 }
 
 impl Chromium {
-    /// One for all tests of a test program; it ends with the program. The error says what to do,
-    /// and a test that cannot have it should say so aloud (see [`Chromium::shared_or_told`]).
+    /// The browser of the whole run; where there is none, one for all tests of this program, which
+    /// ends with it. The error says what to do, and a test that cannot have it should say so (see
+    /// [`Chromium::shared_or_told`]).
     pub fn shared() -> Result<&'static Self, String> {
         static SHARED: OnceLock<Result<Chromium, String>> = OnceLock::new();
-        SHARED.get_or_init(Self::start).as_ref().map_err(Clone::clone)
+        let find = || Self::of_the_run().map_or_else(Self::start, Ok);
+        SHARED.get_or_init(find).as_ref().map_err(Clone::clone)
+    }
+
+    /// The browser of the whole run. One that does not answer, because it crashed, fails only the
+    /// tests that it had: those after them start their own.
+    fn of_the_run() -> Option<Self> {
+        let address = std::env::var(SHARED_VARIABLE).ok()?;
+        let port = address.strip_prefix("127.0.0.1:")?.parse().ok()?;
+        answers(port).then_some(Self { port, _kept: None })
     }
 
     /// The same for the beginning of a test: `None` has been told on standard error.
@@ -56,7 +72,7 @@ impl Chromium {
             Ok(chromium) => Some(chromium),
             Err(sentence) => {
                 assert!(std::env::var_os(CHROMIUM_VARIABLE).is_none(), "{sentence}");
-                eprintln!("SKIPPED {test}: {sentence}");
+                untried(test, &sentence);
                 None
             }
         }
@@ -93,31 +109,15 @@ impl Chromium {
             .args(["-c", KEEPER, "keeper"])
             .arg(&program)
             .arg(&folder)
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-quic",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-                "--disable-dev-shm-usage",
-                "--site-per-process",
-                "--window-size=1200,900",
-                "--remote-debugging-address=127.0.0.1",
-            ])
-            .arg(format!("--remote-debugging-port={port}"))
-            .arg(format!("--user-data-dir={}", data.display()))
+            .arg(port.to_string())
             .args(arguments)
-            .arg("about:blank")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .map_err(told)?;
         let lifeline = keeper.stdin.take();
-        let mut chromium = Self { port: 0, folder, lifeline, keeper };
+        let mut chromium = Self { port: 0, _kept: Some(Kept { lifeline, keeper }) };
         let begun = Instant::now();
         let file = data.join("DevToolsActivePort");
         while begun.elapsed() < START_TIMEOUT {
@@ -131,7 +131,7 @@ impl Chromium {
             }
             std::thread::sleep(START_STEP);
         }
-        let log = std::fs::read_to_string(chromium.folder.join("browser.log")).unwrap_or_default();
+        let log = std::fs::read_to_string(folder.join("browser.log")).unwrap_or_default();
         let last: Vec<&str> = log.lines().rev().take(5).collect();
         Err(format!("Chromium did not start within {START_TIMEOUT:?}: {}", last.join(" / ")))
     }
@@ -146,11 +146,11 @@ impl Chromium {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Ends it at once, as a crash would.
+    /// Ends it at once, as a crash would. The browser of the whole run stays.
     pub fn kill(self) {}
 }
 
-impl Drop for Chromium {
+impl Drop for Kept {
     fn drop(&mut self) {
         drop(self.lifeline.take());
         let _ = self.keeper.wait();

@@ -47,6 +47,8 @@
 mod chromium;
 mod editors;
 mod server;
+mod untried;
 
 pub use chromium::{CHROMIUM_VARIABLE, Chromium};
 pub use server::{Entry, PANELS, Panels};
+pub use untried::{UNTRIED_VARIABLE, untried};

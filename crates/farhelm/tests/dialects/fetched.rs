@@ -1,7 +1,6 @@
 //! Public packages that tests run: fetched once, each at a pinned version, into the cache folder
 //! of the person. Where one cannot be (no Node, no network), its test says so and checks nothing.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -31,8 +30,7 @@ pub(crate) enum With {
 pub(crate) fn fetched(package: &Package) -> Option<PathBuf> {
     fetch(package)
         .inspect_err(|sentence| {
-            let name = package.name;
-            let _ = writeln!(std::io::stderr(), "SKIPPED: {name} cannot be had: {sentence}");
+            fake_panels::untried(package.name, &format!("it cannot be fetched: {sentence}"));
         })
         .ok()
 }

@@ -171,9 +171,7 @@ async fn a_panel_in_a_tab_behind_another_is_awake_while_it_is_answered_and_stopp
     for panel in ["claude-vscode", "opencode-web"] {
         let Some(stage) = open("behind", panel, "ask=May+I").await else { return };
         let browser = &stage.actor.browser;
-        let blank = json!({"url": "about:blank", "newWindow": false});
-        let other = browser.call(None, "Target.createTarget", blank).await.unwrap();
-        browser.call(None, "Target.activateTarget", other.clone()).await.unwrap();
+        let other = stage.open_in_front().await;
         let deny = if panel == "opencode-web" { "Deny" } else { "No" };
         assert_eq!(press(&stage, &asked(&stage).await, deny).await, "Plainly");
         assert_eq!(stage.send("slow: 500").await, Ok(Done::Plainly));

@@ -275,9 +275,7 @@ async fn what_a_panel_puts_before_every_message_stays_and_is_no_draft() {
 async fn a_panel_in_a_tab_behind_another_is_used_all_the_same() {
     let Some(stage) = open("behind", "opencode-web", "").await else { return };
     let browser = &stage.actor.browser;
-    let blank = json!({"url": "about:blank", "newWindow": false});
-    let other = browser.call(None, "Target.createTarget", blank).await.unwrap();
-    browser.call(None, "Target.activateTarget", other.clone()).await.unwrap();
+    let other = stage.open_in_front().await;
     assert_eq!(stage.send("hello").await, Ok(Done::Plainly));
     assert_eq!(stage.send("slow: 500").await, Ok(Done::Plainly));
     assert_eq!(stage.perform(Task::Stop).await, Ok(Done::Plainly));

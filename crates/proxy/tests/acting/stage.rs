@@ -82,6 +82,8 @@ pub(crate) struct Stage {
     pub(crate) instance: String,
     pub(crate) actor: Actor,
     pub(crate) target: String,
+    /// The test's own part of the browser; it ends with the actor's connection.
+    context: Value,
     /// Another session of the same target, as the person's own hands.
     pub(crate) person: SessionId,
 }
@@ -95,10 +97,14 @@ pub(crate) async fn open(test: &str, panel: &str, switches: &str) -> Option<Stag
 pub(crate) async fn open_in(chromium: &Chromium, panel: &str, switches: &str) -> Stage {
     let browser = Browser::connect(&chromium.address()).await.unwrap();
     let number = OPENED.fetch_add(1, Ordering::Relaxed);
-    let instance = format!("{panel}-{number}");
+    // Other programs have panels in the same browser.
+    let instance = format!("{panel}-{}-{number}", std::process::id());
     let url = panels().url(panel, &instance, switches);
+    let ends = json!({"disposeOnDetach": true});
+    let context = browser.call(None, "Target.createBrowserContext", ends).await.unwrap();
+    let context = context["browserContextId"].clone();
     // A window of its own: only then is its page awake beside those of other tests.
-    let params = json!({"url": url, "newWindow": true});
+    let params = json!({"url": url, "newWindow": true, "browserContextId": context});
     let made = browser.call(None, "Target.createTarget", params).await.unwrap();
     let page = made["targetId"].as_str().unwrap().to_owned();
     let is_ready =
@@ -114,7 +120,7 @@ pub(crate) async fn open_in(chromium: &Chromium, panel: &str, switches: &str) ->
     let place = observe(&browser, &session, &profile).await;
     let actor = Actor { browser, place, page: session, profile };
     actor.prepare().await.unwrap();
-    Stage { instance, actor, target: page, person }
+    Stage { instance, actor, target: page, context, person }
 }
 
 /// Our world with the observer in it.
@@ -145,6 +151,16 @@ async fn webview(browser: &Browser, part: &str) -> String {
 }
 
 impl Stage {
+    /// An empty tab in front of the panel's own. Gives its target.
+    pub(crate) async fn open_in_front(&self) -> Value {
+        let blank = json!({"url": "about:blank", "newWindow": false,
+            "browserContextId": self.context});
+        let browser = &self.actor.browser;
+        let other = browser.call(None, "Target.createTarget", blank).await.unwrap();
+        browser.call(None, "Target.activateTarget", other.clone()).await.unwrap();
+        other
+    }
+
     pub(crate) async fn perform(&self, task: Task) -> Result<Done, Failure> {
         self.actor.perform(&task).await
     }
