@@ -41,6 +41,13 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// A variable as its program would see it: set for it, else the person's own.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let mut set = self.launcher.env.iter().rev();
+        let set = set.find(|(variable, _)| variable == name).map(|(_, value)| value.clone());
+        set.or_else(|| std::env::var(name).ok())
+    }
+
     /// Its program on this machine, if it is there.
     pub fn program(&self) -> Option<PathBuf> {
         let set = self.launcher.env.iter().find(|(name, _)| name == "PATH");

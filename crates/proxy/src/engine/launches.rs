@@ -43,10 +43,10 @@ impl Engine {
             return;
         }
         let session = self.new_session();
-        if launch.agent.as_str() == agents::demo::AGENT {
-            // Nothing of it works in its folder.
-            let workspace_path = launch.workspace_path.clone();
-            let prepared = Prepared { workspace_path, ..Prepared::default() };
+        let is_demo = launch.agent.as_str() == agents::demo::AGENT;
+        if is_demo && launch.workspace_path.is_none() {
+            // There is nothing to look at.
+            let prepared = Prepared::default();
             self.launch_prepared(session, launch, prepared, now.plus_ms(READY_WITHIN_MS));
         } else {
             self.prepare(session, launch, now);
