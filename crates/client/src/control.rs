@@ -210,6 +210,16 @@ impl Machine {
         self.unsettled.is_empty() && self.at_work.is_empty()
     }
 
+    /// Whether a message of this client is with the agent, and its run has not ended.
+    pub fn is_at_work(&self) -> bool {
+        !self.at_work.is_empty()
+    }
+
+    /// Whether this is the id of such a message.
+    pub fn has_at_work(&self, uuid: &str) -> bool {
+        self.at_work.contains(uuid)
+    }
+
     /// The permission requests that wait for an answer.
     pub fn pending(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.pending.iter().map(|(id, request)| (id.as_str(), request))

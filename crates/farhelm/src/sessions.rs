@@ -6,14 +6,21 @@ use hyper::Method;
 use serde_json::Value;
 
 use crate::discovery::Finder;
-use crate::http;
 use crate::problem::Problem;
+use crate::{http, output};
+
+/// Characters of the beginning of an id that name a session. Fewer match by accident.
+const PREFIX_CHARACTERS_MIN: usize = 4;
+/// Events at the end of a history among which its end is looked for.
+const LAST_EVENTS: u64 = 50;
 
 /// A session of the relay's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Listed {
     /// Its id.
     pub(crate) id: String,
+    /// What people call it.
+    pub(crate) name: Option<String>,
     /// Its last event.
     pub(crate) last_sequence: u64,
 }
@@ -29,11 +36,34 @@ pub(crate) async fn find(finder: &Finder, meant: &str) -> Result<Listed, Problem
     choose(&list(finder).await?, meant)
 }
 
+/// The session that a person means, for a command that acts on it: prints which one that is.
+pub(crate) async fn find_to_act(finder: &Finder, meant: &str) -> Result<Listed, Problem> {
+    let session = find(finder, meant).await?;
+    let id = output::tame(&session.id);
+    match &session.name {
+        Some(name) => output::aside(format_args!("session {id} ({})", output::tame(name))),
+        None => output::aside(format_args!("session {id}")),
+    }
+    Ok(session)
+}
+
+/// Whether a session was closed, so that nothing more happens in it.
+pub(crate) async fn is_closed(finder: &Finder, session: &Listed) -> Result<bool, Problem> {
+    let after = session.last_sequence.saturating_sub(LAST_EVENTS);
+    let path = format!("/v1/sessions/{}/history?after={after}&limit={LAST_EVENTS}", session.id);
+    let history = http::ask(finder, Method::GET, &path, None).await?;
+    let mut events = history["events"].as_array().into_iter().flatten().rev();
+    let end =
+        events.find(|event| event["type"] == "session_closed" || event["type"] == "session_up");
+    Ok(end.is_some_and(|event| event["type"] == "session_closed"))
+}
+
 /// By id, else by the beginning of an id, else by a name; whatever it is, it must be one.
 fn choose(sessions: &[Value], meant: &str) -> Result<Listed, Problem> {
     let id = |session: &Value| session["session_id"].as_str().unwrap_or_default().to_owned();
     let by_id = |session: &&Value| id(session) == meant;
-    let by_prefix = |session: &&Value| !meant.is_empty() && id(session).starts_with(meant);
+    let is_prefix = meant.chars().count() >= PREFIX_CHARACTERS_MIN;
+    let by_prefix = |session: &&Value| is_prefix && id(session).starts_with(meant);
     let by_name = |session: &&Value| {
         ["title", "display_name", "agent_type", "workspace_name"].iter().any(|name| {
             session[*name].as_str().is_some_and(|name| name.eq_ignore_ascii_case(meant))
@@ -48,7 +78,8 @@ fn choose(sessions: &[Value], meant: &str) -> Result<Listed, Problem> {
             ([], _) => {}
             ([one], _) | (_, [one]) => {
                 let last_sequence = one["last_sequence"].as_u64().unwrap_or_default();
-                return Ok(Listed { id: id(one), last_sequence });
+                let name = ["title", "display_name"].iter().find_map(|name| one[*name].as_str());
+                return Ok(Listed { id: id(one), name: name.map(str::to_owned), last_sequence });
             }
             (several, _) => {
                 let ids: Vec<String> = several.iter().map(|session| id(session)).collect();
@@ -57,7 +88,11 @@ fn choose(sessions: &[Value], meant: &str) -> Result<Listed, Problem> {
             }
         }
     }
-    Err(Problem::new(format!("no session is {meant:?}; list them with: farhelm sessions")))
+    let is_short = !is_prefix && sessions.iter().any(|it| id(it).starts_with(meant));
+    let least =
+        format!(" (the beginning of an id has at least {PREFIX_CHARACTERS_MIN} characters)");
+    let hint = if is_short && !meant.is_empty() { least } else { String::new() };
+    Err(Problem::new(format!("no session is {meant:?}{hint}; list them with: farhelm sessions")))
 }
 
 fn is_there(session: &Value) -> bool {
@@ -79,16 +114,24 @@ mod tests {
     #[test]
     fn a_session_is_meant_by_its_id_the_beginning_of_it_or_its_name() {
         let sessions = json!([
-            {"session_id": "abc", "display_name": "Demo", "status": "healthy"},
-            {"session_id": "abcd", "agent_type": "codex", "status": "healthy"},
-            {"session_id": "xyz", "display_name": "demo", "status": "disconnected"},
+            {"session_id": "abcde", "display_name": "Demo", "status": "healthy"},
+            {"session_id": "abcdef", "agent_type": "codex", "status": "healthy"},
+            {"session_id": "uvwxyz", "display_name": "demo", "status": "disconnected"},
+            {"session_id": "7", "display_name": "c3", "status": "healthy"},
         ]);
 
-        assert_eq!(chosen(&sessions, "abc").as_deref(), Ok("abc"));
-        assert_eq!(chosen(&sessions, "x").as_deref(), Ok("xyz"));
-        assert_eq!(chosen(&sessions, "CODEX").as_deref(), Ok("abcd"));
-        assert_eq!(chosen(&sessions, "demo").as_deref(), Ok("abc"), "the one that is there");
-        assert!(chosen(&sessions, "ab").unwrap_err().contains("abc, abcd"));
+        assert_eq!(chosen(&sessions, "abcde").as_deref(), Ok("abcde"));
+        assert_eq!(chosen(&sessions, "uvwx").as_deref(), Ok("uvwxyz"));
+        assert_eq!(chosen(&sessions, "CODEX").as_deref(), Ok("abcdef"));
+        assert_eq!(chosen(&sessions, "demo").as_deref(), Ok("abcde"), "the one that is there");
+        assert!(chosen(&sessions, "abcd").unwrap_err().contains("abcde, abcdef"));
+        // A whole id and a whole name may be as short as they like.
+        assert_eq!(chosen(&sessions, "7").as_deref(), Ok("7"));
+        assert_eq!(chosen(&sessions, "C3").as_deref(), Ok("7"));
+        for short in ["u", "uv", "uvw"] {
+            let words = chosen(&sessions, short).unwrap_err();
+            assert!(words.contains("at least 4 characters"), "{words}");
+        }
         assert!(chosen(&sessions, "other").unwrap_err().contains("farhelm sessions"));
         assert!(chosen(&sessions, "").is_err());
     }

@@ -173,6 +173,49 @@ fn a_run_is_interrupted_and_sessions_come_and_go() {
 }
 
 #[test]
+fn a_tail_ends_with_its_session() {
+    let place = Place::new();
+    let _up = place.up(&[]);
+    let session = place.told(&["launch", "demo"]).trim().to_owned();
+    let mut tail = Lines::of(place.farhelm(&["tail", &session, "--after", "0", "--json"]));
+    place.told(&["send", &session, "say: here"]);
+    place.told(&["close", &session]);
+    let seen = tail.until(|event| event["type"] == "session_closed");
+    assert!(seen.iter().any(|event| event["message"]["content"] == "here"));
+    assert!(tail.running.0.wait().unwrap().success());
+    // So does one that begins afterwards, wherever it begins.
+    for more in [&["--after", "0"][..], &["--last", "1"], &["--last", "0"], &["--dialect", "pi"]] {
+        let ended = place.run(&[&["tail", session.as_str()], more].concat());
+        assert!(ended.status.success(), "{more:?}: {}", stderr(&ended));
+    }
+    let whole = place.told(&["tail", &session, "--after", "0", "--json"]);
+    assert!(whole.lines().last().unwrap().contains("session_closed"), "{whole}");
+}
+
+#[test]
+fn who_names_a_session_by_its_beginning_says_enough_of_it_and_is_told_which_it_is() {
+    let place = Place::new();
+    let _up = place.up(&[]);
+    let session = demo(&place);
+    for length in 1..4 {
+        let output = place.run(&["send", &session[..length], "say: hi"]);
+        assert_eq!(output.status.code(), Some(1), "{length}");
+        assert!(stderr(&output).contains("at least 4 characters"), "{}", stderr(&output));
+    }
+    for named in [&session[..session.len() - 1], session.as_str(), "demo"] {
+        let output = place.run(&["send", named, "say: hi"]);
+        assert!(output.status.success());
+        assert!(stderr(&output).contains(&format!("session {session} (Demo)")), "{named}");
+    }
+    place.run(&["send", &session, "slow: 500", "--no-wait"]);
+    let stopped = place.run(&["interrupt", "demo"]);
+    assert!(stderr(&stopped).contains(&format!("session {session} (Demo)")), "interrupt");
+    let closed = place.run(&["close", "demo", "--json"]);
+    assert!(stderr(&closed).contains(&session), "close");
+    let _: serde_json::Value = serde_json::from_slice(&closed.stdout).unwrap();
+}
+
+#[test]
 fn a_second_up_on_the_same_folder_is_refused_with_the_process_that_has_it() {
     let place = Place::new();
     let up = place.up(&[]);

@@ -41,6 +41,12 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// A variable as its program would see it: set for it, else the person's own.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let own = agents::variable(&self.launcher.env, name).map(str::to_owned);
+        own.or_else(|| std::env::var(name).ok())
+    }
+
     /// Its program on this machine, if it is there.
     pub fn program(&self) -> Option<PathBuf> {
         find_with(&self.launcher.command, &self.launcher.env)

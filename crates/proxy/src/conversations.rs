@@ -24,8 +24,10 @@ const PAGE_DEFAULT: u32 = 50;
 /// Files that are opened for one answer: not each of them holds a conversation.
 const OPENED_MAX: usize = 1_000;
 
-/// A person's variables.
+/// The variables that an agent's program would see: those set for it, else the person's.
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// The same of any agent: which agent, which variable.
+pub type AgentVariables<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
 
 /// Where one conversation is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +47,11 @@ pub fn has_files(agent: &str) -> bool {
 }
 
 /// A page of all conversations, newest first: those in files and those that were told.
-pub fn list(asked: &ResumableList, told: Vec<Told>, variables: Variables<'_>) -> Conversations {
+pub fn list(
+    asked: &ResumableList,
+    told: Vec<Told>,
+    variables: AgentVariables<'_>,
+) -> Conversations {
     list_in(STORES, asked, told, variables)
 }
 
@@ -66,14 +72,14 @@ fn list_in(
     stores: &[Store],
     asked: &ResumableList,
     told: Vec<Told>,
-    variables: Variables<'_>,
+    variables: AgentVariables<'_>,
 ) -> Conversations {
     let wanted = |store: &&Store| {
         asked.agent_type.as_ref().is_none_or(|agent| agent.as_str() == store.agent)
     };
     let mut sources: Vec<(Timestamp, Source<'_>)> = vec![];
     for store in stores.iter().filter(wanted) {
-        let files = files_of(store, variables).into_iter();
+        let files = files_of(store, &|name| variables(store.agent, name)).into_iter();
         sources.extend(files.map(|(at, file)| (timestamp(at), Source::File(store, file))));
     }
     let told = told.into_iter().map(|told| (told.1.updated_at.unwrap_or_default(), told));
@@ -218,7 +224,7 @@ mod tests {
         fs::write(folder.path().join("talks/p0/talk-empty.jsonl"), "").unwrap();
         fs::write(folder.path().join("talks/p0/notes.txt"), "x").unwrap();
         let place = folder.path().display().to_string();
-        let variables = |name: &str| (name == "MINE_HOME").then(|| place.clone());
+        let variables = |_: &str, name: &str| (name == "MINE_HOME").then(|| place.clone());
         let ask = |after| {
             let asked = ResumableList { limit: Some(3), after, ..ResumableList::default() };
             list_in(&[STORE], &asked, vec![], &variables)
@@ -238,7 +244,7 @@ mod tests {
     fn what_an_agent_tells_itself_is_listed_among_the_files() {
         let folder = talks(2);
         let place = folder.path().display().to_string();
-        let variables = |name: &str| (name == "MINE_HOME").then(|| place.clone());
+        let variables = |_: &str, name: &str| (name == "MINE_HOME").then(|| place.clone());
         let told = |id: &str, at| {
             let (title, workspace, updated_at) = (None, None, Some(Timestamp(at)));
             ("other".into(), Summary { id: id.to_owned(), title, workspace, updated_at })
@@ -280,7 +286,7 @@ mod tests {
     fn a_page_of_many_conversations_opens_few_files() {
         let folder = talks(5_000);
         let place = folder.path().display().to_string();
-        let variables = |name: &str| (name == "MINE_HOME").then(|| place.clone());
+        let variables = |_: &str, name: &str| (name == "MINE_HOME").then(|| place.clone());
         let asked = ResumableList { limit: Some(20), ..ResumableList::default() };
         let page = list_in(&[STORE], &asked, vec![], &variables);
         assert_eq!((page.conversations.len(), page.next), (20, Some(20)));

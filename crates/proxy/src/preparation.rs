@@ -34,6 +34,9 @@ pub struct Preparer {
 impl Preparer {
     /// Everything that a session needs, or why it cannot be started.
     pub fn prepare(&self, wanted: &Preparation) -> Result<Prepared, Failure> {
+        if wanted.agent.as_str() == agents::demo::AGENT {
+            return self.for_demo(wanted);
+        }
         if self.profiles.borrow().get(wanted.agent.as_str()).is_some() {
             return self.for_panel(wanted);
         }
@@ -55,6 +58,13 @@ impl Preparer {
             earlier,
             worktree: worktree.map(|worktree| worktree.root.to_string_lossy().into_owned()),
         })
+    }
+
+    /// The demo agent works in no folder, but one that is named must be there.
+    fn for_demo(&self, wanted: &Preparation) -> Result<Prepared, Failure> {
+        let workspace_path = wanted.workspace_path.clone();
+        workspace_path.as_deref().map(|path| self.folder(path)).transpose()?;
+        Ok(Prepared { workspace_path, ..Prepared::default() })
     }
 
     /// A chat in a panel works in the folder of its window. One that is named must be allowed; none
@@ -92,10 +102,7 @@ impl Preparer {
     fn earlier(&self, wanted: &Preparation) -> Result<(Option<Earlier>, Option<String>), Failure> {
         let Some(earlier) = &wanted.earlier else { return Ok((None, None)) };
         let entry = self.catalog.entries().get(&wanted.agent);
-        let variables = |name: &str| {
-            let own = agents::variable(&entry?.launcher.env, name).map(str::to_owned);
-            own.or_else(|| std::env::var(name).ok())
-        };
+        let variables = |name: &str| entry?.variable(name);
         let found = conversations::find(wanted.agent.as_str(), &earlier.id, &variables);
         let (file, held_in) = match found {
             // It keeps no files that we know; it will say itself whether it has it.

@@ -19,7 +19,7 @@ pub use origin::{NotAnOrigin, Origin};
 use visitor::COOKIE_CLEARED;
 pub use visitor::TOKEN_COOKIE;
 
-pub(crate) use origin::{Page, Unwelcome, Welcome};
+pub(crate) use origin::{Page, RefusedPages, Unwelcome, Welcome};
 pub(crate) use visitor::{Accepted, Visitor, parameter};
 
 use crate::api::{Problem, page};
@@ -88,7 +88,11 @@ fn look(house: &House, request: &Request) -> Result<Seen, Problem> {
     let (address, secure) = visitor::seen_through(direct, headers, &house.trusted_proxies);
     let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let judged = house.welcome.judge(text(header::HOST), text(header::ORIGIN), secure);
-    Ok(Seen { page: judged.map_err(Problem::unwelcome)?, address, secure })
+    let page = judged.map_err(|unwelcome| {
+        house.refused_pages.log(&unwelcome, clock::now());
+        Problem::unwelcome(&unwelcome)
+    })?;
+    Ok(Seen { page, address, secure })
 }
 
 fn admit(house: &House, request: &Request, seen: &Seen) -> Result<Visitor, Problem> {

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::auth::Auth;
 use crate::config::Limits;
-use crate::door::Welcome;
+use crate::door::{RefusedPages, Welcome};
 use crate::inside::Inside;
 use crate::shelf::Shelf;
 
@@ -24,6 +24,7 @@ pub(crate) struct Rooms {
     pub(crate) inside: Arc<dyn Inside>,
     pub(crate) shelf: Shelf,
     pub(crate) welcome: Welcome,
+    pub(crate) refused_pages: RefusedPages,
     pub(crate) trusted_proxies: Vec<IpAddr>,
     pub(crate) limits: Limits,
     /// The address that people use, without a slash at its end.

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::auth::Auth;
 use crate::config::Config;
-use crate::door::Welcome;
+use crate::door::{RefusedPages, Welcome};
 use crate::house::{Guests, House, Rooms};
 use crate::inside::Inside;
 use crate::listen::{self, ListenFault, Listening};
@@ -131,6 +131,7 @@ impl Bound {
             inside,
             shelf: uploads,
             welcome: Welcome::new(&self.config, self.address),
+            refused_pages: RefusedPages::default(),
             trusted_proxies: self.config.trusted_proxies.clone(),
             limits,
             base: base.clone(),

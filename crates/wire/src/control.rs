@@ -66,8 +66,9 @@ pub struct Connection {
 /// How far the connection is.
 #[derive(Debug)]
 enum Stage {
-    /// Not let in, for this reason.
-    Refused(&'static str, u16),
+    /// Not let in, for this reason. A first frame is answered before the close, if it comes until
+    /// then.
+    Refused { words: &'static str, code: u16, until: Timestamp },
     /// On the way to its session.
     Joining(Box<Joining>),
     /// With its session.
@@ -107,7 +108,7 @@ impl Connection {
             principal,
             limits,
             wanted,
-            stage: Stage::Refused("", 0),
+            stage: Stage::Joining(Box::default()),
             view: View::new(session),
             streaming: Streaming::default(),
             tickets: BTreeMap::new(),
@@ -183,6 +184,11 @@ impl Connection {
     /// The frames of an event, for this connection.
     fn show(&mut self, recorded: &Recorded, encoded: &Encoded) -> Vec<Bytes> {
         let mut frames = vec![];
+        if self.view.wants_init(&recorded.event) {
+            let mut init = Frames::of(&self.view, recorded);
+            init.push(system::init(&self.view));
+            frames.extend(init.unnumbered());
+        }
         match &recorded.event {
             Event::Transcript(transcript::Event::Message(message)) => {
                 let own = self.own_sends.iter().position(|id| *id == message.id);
@@ -190,7 +196,8 @@ impl Connection {
                     self.own_sends.remove(own);
                     let mut own = Frames::of(&self.view, recorded);
                     messages::message(&mut own, &self.view, message, true);
-                    return own.bytes();
+                    frames.extend(own.bytes());
+                    return frames;
                 }
                 if self.wanted.partial && message.author == Author::Assistant {
                     frames.extend(self.streaming.finish(&self.view, message));
@@ -279,8 +286,8 @@ impl Visitor for Connection {
         self.principal.as_ref()
     }
 
-    fn on_open(&mut self, _now: Timestamp) -> Vec<Act> {
-        self.open()
+    fn on_open(&mut self, now: Timestamp) -> Vec<Act> {
+        self.open(now)
     }
 
     fn on_text(&mut self, text: &str, throttle: &mut dyn Throttle, now: Timestamp) -> Vec<Act> {
@@ -295,7 +302,7 @@ impl Visitor for Connection {
             return self.too_fast(&frame);
         }
         match &self.stage {
-            Stage::Refused(words, code) => {
+            Stage::Refused { words, code, .. } => {
                 let (code, reason) = (*code, *words);
                 let mut acts = Self::turn_away(&frame, reason);
                 acts.push(Act::Close { code, reason });
@@ -361,11 +368,19 @@ impl Visitor for Connection {
         drafts.into_iter().map(Act::Send).collect()
     }
 
-    fn on_tick(&mut self, _now: Timestamp) -> Vec<Act> {
-        vec![]
+    fn on_tick(&mut self, now: Timestamp) -> Vec<Act> {
+        match self.stage {
+            Stage::Refused { words, code, until } if until <= now => {
+                vec![Act::Close { code, reason: words }]
+            }
+            Stage::Refused { .. } | Stage::Joining(_) | Stage::Following => vec![],
+        }
     }
 
     fn deadline(&self) -> Option<Timestamp> {
-        None
+        match self.stage {
+            Stage::Refused { until, .. } => Some(until),
+            Stage::Joining(_) | Stage::Following => None,
+        }
     }
 }

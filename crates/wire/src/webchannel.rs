@@ -24,6 +24,7 @@ use domain::session::{Recorded, Wish};
 use domain::{ConnectionId, MessageId, Principal, PromptId, SessionId, Timestamp};
 
 use self::envelope::{Broken, DEFAULT_SESSION, Frame, Said, Writer};
+use self::join::NO_SESSION;
 use self::pairing::Pairing;
 use self::seal::Chance;
 use self::stream::Streaming;
@@ -38,6 +39,8 @@ pub const TOKEN_LIFETIME_MS: u64 = 30 * 24 * 60 * 60 * 1_000;
 /// The nonces of a key that are remembered, newest last.
 pub const NONCES_REMEMBERED_MAX: usize = 4_096;
 
+/// What a client puts into its address that has no key and needs none.
+const PLAIN: &str = "plain";
 /// Frames that wait for the one before them. More are refused.
 const WAITING_MAX: usize = 64;
 /// Sends and decisions that wait for the relay. More are refused.
@@ -77,6 +80,11 @@ pub struct Connection {
     writer: Writer,
     /// Whether the client said which session it means.
     is_named: bool,
+    /// Whether its address did: then it means that one and no other.
+    is_addressed: bool,
+    /// Whether it is known how to speak to this client. Until then it gets nothing that would be
+    /// sealed for a client with a key.
+    may_speak: bool,
     session: Option<SessionId>,
     prompts: BTreeMap<PromptId, Prompt>,
     streaming: Streaming,
@@ -152,6 +160,8 @@ impl Connection {
             opened_at: now,
             writer: Writer::new(named.unwrap_or(DEFAULT_SESSION)),
             is_named: named.is_some(),
+            is_addressed: named.is_some_and(|named| named != DEFAULT_SESSION),
+            may_speak: paired || value(PLAIN).is_some_and(|it| it == "1"),
             session: None,
             prompts: BTreeMap::new(),
             streaming: Streaming::default(),
@@ -199,9 +209,19 @@ impl Connection {
             }
         }
         self.name_session(&frame.session);
-        if self.session.is_none() {
-            acts.extend(self.find_session());
-            return Some(frame);
+        // From here on it is known how to speak to this client.
+        let was_heard = std::mem::replace(&mut self.may_speak, true);
+        match &self.session {
+            None => {
+                acts.extend(self.find_session());
+                return Some(frame);
+            }
+            Some(session) if !was_heard => {
+                let session = session.clone();
+                acts.push(self.follow(session));
+                return Some(frame);
+            }
+            Some(_) => {}
         }
         acts.extend(match frame.said {
             Said::Pairing { .. } => vec![],
@@ -244,11 +264,13 @@ impl Visitor for Connection {
     }
 
     fn on_open(&mut self, _now: Timestamp) -> Vec<Act> {
+        let mut acts = vec![self.unblock()];
         match self.shown.take() {
-            Some(token) => vec![self.recognise(token)],
-            None if self.opener.is_some() => self.find_session(),
-            None => vec![],
+            Some(token) => acts.push(self.recognise(token)),
+            None if self.opener.is_some() => acts.extend(self.find_session()),
+            None => {}
         }
+        acts
     }
 
     fn on_text(&mut self, text: &str, throttle: &mut dyn Throttle, now: Timestamp) -> Vec<Act> {
@@ -294,13 +316,18 @@ impl Visitor for Connection {
             (Asked::FollowNamed | Asked::Follow, Answer::Followed(Some(followed))) => {
                 self.on_followed(&followed)
             }
+            (Asked::FollowNamed, Answer::Followed(None)) if self.is_addressed => {
+                // It was erased, perhaps. What is meant for it is not for another.
+                self.no_session("This session is not there any more; open another one")
+            }
             (Asked::FollowNamed, Answer::Followed(None)) => {
-                // No such session: the one in which something happened last.
+                // Pages call their only session what they like: the one in which something
+                // happened last.
                 let ticket = self.ticket(Asked::List);
                 self.busy = Some(ticket);
                 vec![Act::List { ticket }]
             }
-            (Asked::Follow, Answer::Followed(None)) => self.no_session(),
+            (Asked::Follow, Answer::Followed(None)) => self.no_session(NO_SESSION),
             (Asked::Spend { nonce, request, text }, Answer::Spent(is_new)) => {
                 self.on_spent(is_new, &nonce, request, text, now)
             }
@@ -346,12 +373,15 @@ impl Visitor for Connection {
     }
 
     fn on_passing(&mut self, passing: &Passing, encoded: &Encoded, acts: &mut Vec<Act>) {
-        if self.session.is_some() {
+        if self.session.is_some() && self.may_speak {
             self.chunk(&passing.delta, encoded, acts);
         }
     }
 
     fn on_caught_up(&mut self, followed: Followed, _now: Timestamp) -> Vec<Act> {
+        if !self.may_speak {
+            return vec![];
+        }
         self.drafts(&followed.drafts)
     }
 

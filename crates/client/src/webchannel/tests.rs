@@ -275,7 +275,7 @@ fn a_question_is_asked_once_and_decided_once() {
 #[test]
 fn in_common_words_it_tells_what_it_heard() {
     let mut client = Machine::let_in("sess_1", [1; 32]);
-    assert_eq!(client.path(), "/ws/webchannel?session_id=sess_1");
+    assert_eq!(client.path(), "/ws/webchannel?session_id=sess_1&plain=1");
     assert_eq!(client.on_open(), [] as [String; 0]);
     assert_eq!(client.interrupt(), [] as [String; 0]);
     assert!(client.send("hello")[0].contains("hello"));

@@ -130,7 +130,7 @@ pub(crate) struct Sessions {
                         tests\" | farhelm send demo -\n\nEnds with 0 when the message was delivered, \
                         with 1 when it failed.")]
 pub(crate) struct Send {
-    /// The session: its id, the beginning of its id, or its name
+    /// The session: its id, at least 4 characters of its beginning, or its name
     pub(crate) session: String,
     /// The message; `-` reads it from standard input
     pub(crate) text: String,
@@ -155,7 +155,7 @@ pub(crate) struct Send {
 #[command(after_help = "Examples:\n  farhelm tail demo\n  farhelm tail demo --after 0 --json\n  \
                         farhelm tail demo --dialect control")]
 pub(crate) struct Tail {
-    /// The session: its id, the beginning of its id, or its name
+    /// The session: its id, at least 4 characters of its beginning, or its name
     pub(crate) session: String,
     /// Begin after this event; 0 is the very beginning
     #[arg(long, value_name = "SEQUENCE", conflicts_with = "last")]
@@ -190,7 +190,7 @@ pub(crate) enum Dialect {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  farhelm attach demo")]
 pub(crate) struct Attach {
-    /// The session: its id, the beginning of its id, or its name
+    /// The session: its id, at least 4 characters of its beginning, or its name
     pub(crate) session: String,
     #[command(flatten)]
     pub(crate) reach: Reach,
@@ -231,7 +231,7 @@ pub(crate) struct Run {
                         executableArgs is [\"control\", \"--session\", ID]."
 )]
 pub(crate) struct Control {
-    /// The session: its id, the beginning of its id, or its name
+    /// The session: its id, at least 4 characters of its beginning, or its name
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
     #[command(flatten)]
@@ -245,7 +245,7 @@ pub(crate) struct Control {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  farhelm answer demo prompt_1 yes")]
 pub(crate) struct Answer {
-    /// The session: its id, the beginning of its id, or its name
+    /// The session: its id, at least 4 characters of its beginning, or its name
     pub(crate) session: String,
     /// The question, as `farhelm tail` shows it
     pub(crate) prompt: String,
@@ -262,7 +262,7 @@ pub(crate) struct Answer {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  farhelm interrupt demo")]
 pub(crate) struct Interrupt {
-    /// The session: its id, the beginning of its id, or its name
+    /// The session: its id, at least 4 characters of its beginning, or its name
     pub(crate) session: String,
     #[command(flatten)]
     pub(crate) reach: Reach,
@@ -330,7 +330,7 @@ pub(crate) struct Resume {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  farhelm close demo")]
 pub(crate) struct Close {
-    /// The session: its id, the beginning of its id, or its name
+    /// The session: its id, at least 4 characters of its beginning, or its name
     pub(crate) session: String,
     #[command(flatten)]
     pub(crate) reach: Reach,

@@ -35,7 +35,7 @@ const SHOWN_FIRST: u64 = 200;
 /// Joins a session.
 pub(super) async fn attach(attach: Attach) -> Result<ExitCode, Problem> {
     let finder = Finder::new(&attach.reach)?;
-    let session = sessions::find(&finder, &attach.session).await?;
+    let session = sessions::find_to_act(&finder, &attach.session).await?;
     let after = session.last_sequence.saturating_sub(SHOWN_FIRST);
     converse(finder, &session.id, after).await
 }

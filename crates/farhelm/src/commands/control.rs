@@ -4,8 +4,9 @@
 //! any session with it. Claude Code's own flags are accepted; those that mean something here are
 //! heeded, the others are not.
 //!
-//! **Invariant**: every line that comes in is said once, also when the relay goes away meanwhile;
-//! the end of the input ends the command when its messages are answered.
+//! **Invariant**: no line is sent before the permission mode of the flags is set and confirmed;
+//! each line is sent once, even if the relay goes away meanwhile; the end of the input ends the
+//! command when its messages are answered.
 //!
 //! Not here: what frames mean (`client::control`).
 
@@ -17,18 +18,23 @@ use client::control::{Happening, Machine};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use self::flags::Flags;
+use self::flags::{BYPASS, Flags};
 use super::attach::typed_lines;
 use super::new_id;
 use super::socket::{Heard, Line};
 use crate::arguments::Control;
 use crate::discovery::Finder;
 use crate::problem::Problem;
+use crate::sessions::Listed;
 use crate::stop::Stop;
 use crate::{output, sessions};
 
 /// Where the ids of this command's own requests begin.
 const OWN_PREFIX: &str = "farhelm:";
+/// The mode in which the agent asks.
+const ASKING: &str = "default";
+/// Messages that wait for the first `init`. With more, it is not waited for.
+const HELD_MAX: usize = 256;
 
 /// Runs until the input ends and is answered, or the relay does not want it.
 pub(super) async fn run(control: Control) -> Result<ExitCode, Problem> {
@@ -38,17 +44,17 @@ pub(super) async fn run(control: Control) -> Result<ExitCode, Problem> {
     reach.relay = flags.relay.clone().or(reach.relay);
     reach.token = flags.token.clone().or(reach.token);
     reach.data.data = flags.data.clone().map(Into::into).or(reach.data.data);
-    let meant = flags.session.clone().or(control.session);
-    let meant = meant.ok_or_else(|| {
-        Problem::usage("say which session with --session ID (farhelm sessions lists them)")
-    })?;
     let finder = Finder::new(&reach)?;
-    let session = sessions::find(&finder, &meant).await?;
+    let session = session(&finder, &flags, control.session.as_deref()).await?;
     let machine = Machine::new(&session.id, Some(session.last_sequence), flags.partial);
-    let mut bridge = Bridge { machine, line: Line::new(finder) };
+    let line = Line::new(finder);
+    let mut bridge =
+        Bridge { machine, line, shows_own: flags.replay, held: Some(vec![]), answer: None };
     bridge.connect().await?;
-    for (subtype, field, value) in flags.settings() {
-        bridge.ask(subtype, field, value).await?;
+    tokio::select! {
+        // The program's first message waits until the session is as the flags say.
+        settled = bridge.settle(&flags) => settled?,
+        () = stop.asked() => return Ok(ExitCode::SUCCESS),
     }
     let mut lines = Some(typed_lines()?);
     loop {
@@ -66,6 +72,35 @@ pub(super) async fn run(control: Control) -> Result<ExitCode, Problem> {
     }
 }
 
+/// The session that the flags name.
+async fn session(
+    finder: &Finder,
+    flags: &Flags,
+    argument: Option<&str>,
+) -> Result<Listed, Problem> {
+    if flags.fork {
+        return Err(Problem::usage(
+            "a session cannot be forked from here, and nothing was sent to it: leave out \
+             --fork-session (forkSession) to continue it, or fork it with farhelm resume --fork",
+        ));
+    }
+    let named = flags.session.as_deref().or(argument);
+    let meant = named.or(flags.resume.as_deref()).ok_or_else(|| {
+        Problem::usage("name the session with --session ID (farhelm sessions lists them)")
+    })?;
+    let session = sessions::find(finder, meant).await?;
+    if let Some(resumed) = &flags.resume {
+        let other = sessions::find(finder, resumed).await?;
+        if other.id != session.id {
+            return Err(Problem::usage(format!(
+                "--session names {}, --resume another session, {}: leave out one",
+                session.id, other.id
+            )));
+        }
+    }
+    Ok(session)
+}
+
 async fn next(lines: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
     match lines {
         Some(lines) => lines.recv().await,
@@ -76,6 +111,12 @@ async fn next(lines: &mut Option<mpsc::Receiver<String>>) -> Option<String> {
 struct Bridge {
     machine: Machine,
     line: Line,
+    /// Whether the program's own messages come back to it.
+    shows_own: bool,
+    /// What waits for the first `init`.
+    held: Option<Vec<String>>,
+    /// The answer to this command's own request, which it waits for.
+    answer: Option<Value>,
 }
 
 impl Bridge {
@@ -92,6 +133,74 @@ impl Bridge {
         }
     }
 
+    /// Brings the session into the state that the flags name, before any message.
+    async fn settle(&mut self, flags: &Flags) -> Result<(), Problem> {
+        if let Some(mode) = &flags.permission_mode {
+            let told = self.ask("set_permission_mode", &json!({ "mode": mode })).await?;
+            told.map_err(|error| {
+                let mode = output::tame(mode);
+                Problem::new(format!(
+                    "the permission mode {mode:?} could not be set, so no message was sent: {error}"
+                ))
+            })?;
+        } else {
+            self.leave_bypass().await?;
+        }
+        if let Some(model) = &flags.model
+            && let Err(error) = self.ask("set_model", &json!({ "model": model })).await?
+        {
+            output::aside(format_args!("set_model: {error}"));
+        }
+        Ok(())
+    }
+
+    /// A program that names no mode did not ask for one in which nobody is asked.
+    async fn leave_bypass(&mut self) -> Result<(), Problem> {
+        let told = self.ask("initialize", &json!({})).await?;
+        let answer = told.map_err(|error| {
+            Problem::new(format!("the session's permission mode could not be read: {error}"))
+        })?;
+        if answer["permissionMode"] != BYPASS {
+            return Ok(());
+        }
+        let set = self.ask("set_permission_mode", &json!({ "mode": ASKING })).await?;
+        set.map_err(|error| {
+            Problem::new(format!(
+                "the session runs every tool without asking ({BYPASS}), and could not be set to \
+                 {ASKING}: {error}\nTo run it like that, say --permission-mode {BYPASS}"
+            ))
+        })?;
+        output::aside(format_args!(
+            "the session ran every tool without asking ({BYPASS}); it is now set to {ASKING}. \
+             To keep that mode, say --permission-mode {BYPASS}"
+        ));
+        Ok(())
+    }
+
+    /// A request of this command itself, and its answer: what it brings, or what is wrong.
+    async fn ask(
+        &mut self,
+        subtype: &str,
+        fields: &Value,
+    ) -> Result<Result<Value, String>, Problem> {
+        let id = format!("{OWN_PREFIX}{subtype}");
+        let mut request = fields.clone();
+        request["subtype"] = json!(subtype);
+        let frame = json!({ "type": "control_request", "request_id": id, "request": request });
+        let frame = self.machine.say(frame).map_err(Problem::new)?;
+        self.line.write(frame.to_string()).await;
+        loop {
+            let heard = self.line.hear().await;
+            self.on_heard(heard).await?;
+            let Some(mut frame) = self.answer.take() else { continue };
+            let response = &mut frame["response"];
+            return Ok(match response["error"].as_str() {
+                None if response["subtype"] == "success" => Ok(response["response"].take()),
+                error => Err(output::tame(error.unwrap_or("no reason given"))),
+            });
+        }
+    }
+
     async fn on_heard(&mut self, heard: Heard) -> Result<(), Problem> {
         match heard {
             Heard::Nothing => Ok(()),
@@ -105,17 +214,45 @@ impl Bridge {
     }
 
     async fn on_text(&mut self, text: &str) -> Result<(), Problem> {
+        let was_at_work = self.machine.is_at_work();
         let (happened, reply) = self.machine.on_text(text);
         if let Some(reply) = reply {
             self.line.write(reply.to_string()).await;
         }
         match happened {
             None => Ok(()),
-            Some(Happening::Answer(frame)) => answered(frame),
-            Some(Happening::Message(_) | Happening::Asked { .. } | Happening::Withdrawn(_)) => {
-                output::line(text)
+            Some(Happening::Answer(frame)) => self.on_answer(frame),
+            Some(Happening::Message(frame)) => {
+                let is_own = match frame["type"].as_str() {
+                    // Of a run that none of the program's messages is part of.
+                    Some("result") => was_at_work || frame["user_message_uuid"].is_string(),
+                    Some("user") => {
+                        let uuid = frame["uuid"].as_str().unwrap_or_default();
+                        self.shows_own || !self.machine.has_at_work(uuid)
+                    }
+                    Some(_) | None => true,
+                };
+                if is_own { self.show(&frame, text) } else { Ok(()) }
             }
+            Some(Happening::Asked { .. } | Happening::Withdrawn(_)) => output::line(text),
         }
+    }
+
+    /// Prints a message. The first is an `init`, as it is of Claude Code; only what was not sent
+    /// at all has a result without one.
+    fn show(&mut self, frame: &Value, text: &str) -> Result<(), Problem> {
+        let Some(held) = &mut self.held else { return output::line(text) };
+        let is_init = frame["type"] == "system" && frame["subtype"] == "init";
+        if !is_init && frame["type"] != "result" && held.len() < HELD_MAX {
+            held.push(text.to_owned());
+            return Ok(());
+        }
+        let held = self.held.take().unwrap_or_default();
+        if is_init {
+            output::line(text)?;
+        }
+        held.iter().try_for_each(output::line)?;
+        if is_init { Ok(()) } else { output::line(text) }
     }
 
     /// A line of the program that started this.
@@ -139,30 +276,17 @@ impl Bridge {
         }
     }
 
-    /// A request of this command itself, for a flag.
-    async fn ask(&mut self, subtype: &str, field: &str, value: &str) -> Result<(), Problem> {
-        let frame = json!({
-            "type": "control_request", "request_id": format!("{OWN_PREFIX}{subtype}"),
-            "request": { "subtype": subtype, field: value },
-        });
-        let frame = self.machine.say(frame).map_err(Problem::new)?;
-        self.line.write(frame.to_string()).await;
-        Ok(())
-    }
-}
-
-/// Prints the answer to a request of the program, and tells what went wrong with our own.
-fn answered(mut frame: Value) -> Result<(), Problem> {
-    let id = frame["response"]["request_id"].as_str().unwrap_or_default();
-    if let Some(subtype) = id.strip_prefix(OWN_PREFIX) {
-        if let Some(error) = frame["response"]["error"].as_str() {
-            output::aside(format_args!("{subtype}: {}", output::tame(error)));
+    /// Prints the answer to a request of the program, and keeps that to our own.
+    fn on_answer(&mut self, mut frame: Value) -> Result<(), Problem> {
+        let id = frame["response"]["request_id"].as_str().unwrap_or_default();
+        if id.starts_with(OWN_PREFIX) {
+            self.answer = Some(frame);
+            return Ok(());
         }
-        return Ok(());
+        if let Some(response) = frame["response"].as_object_mut() {
+            // They come as requests of their own, and would be asked twice.
+            response.remove("pending_permission_requests");
+        }
+        output::json(&frame)
     }
-    if let Some(response) = frame["response"].as_object_mut() {
-        // They come as requests of their own, and would be asked twice.
-        response.remove("pending_permission_requests");
-    }
-    output::json(&frame)
 }

@@ -42,7 +42,7 @@ pub(super) async fn launch(launch: Launch) -> Result<ExitCode, Problem> {
     }
     match launched(&finder, &request, &frame).await {
         Ok(told) => show_session(&told, launch.json),
-        Err(problem) => Err(with_choice(problem, &finder, agent).await),
+        Err(problem) => Err(with_choice(problem, &finder, agent, &frame["machine_label"]).await),
     }
 }
 
@@ -65,8 +65,10 @@ pub(super) async fn resume(resume: Resume) -> Result<ExitCode, Problem> {
         "request_id": request, "agent_type": agent, "conversation_id": conversation,
         "fork": resume.fork });
     set(&mut frame, [("machine_label", resume.machine)]);
-    let told = launched(&finder, &request, &frame).await?;
-    show_session(&told, resume.json)
+    match launched(&finder, &request, &frame).await {
+        Ok(told) => show_session(&told, resume.json),
+        Err(problem) => Err(with_choice(problem, &finder, &agent, &frame["machine_label"]).await),
+    }
 }
 
 fn set<const N: usize>(frame: &mut Value, more: [(&str, Option<String>); N]) {
@@ -112,9 +114,18 @@ fn agent_of(listed: &Value, conversation: &str) -> Result<String, Problem> {
     })
 }
 
-/// Somebody who named an agent that is not there is told which are.
-async fn with_choice(problem: Problem, finder: &Finder, agent: &str) -> Problem {
+/// For a machine or an agent that is not there: what is.
+async fn with_choice(problem: Problem, finder: &Finder, agent: &str, machine: &Value) -> Problem {
     let Ok(catalog) = catalog(finder).await else { return problem };
+    if let Some(machine) = machine.as_str() {
+        let machines = catalog["machines"].as_array().into_iter().flatten();
+        let labels: Vec<_> = machines.filter_map(|it| it["machine_label"].as_str()).collect();
+        if !labels.contains(&machine) {
+            let labels = labels.iter().map(|label| output::tame(label)).collect::<Vec<_>>();
+            let (machine, labels) = (output::tame(machine), labels.join(", "));
+            return Problem::new(format!("there is no machine {machine}; there are: {labels}"));
+        }
+    }
     let offered: Vec<String> = agents(&catalog)
         .filter(|(_, it)| it["installed"] == true)
         .filter_map(|(_, it)| it["agent_type"].as_str().map(output::tame))

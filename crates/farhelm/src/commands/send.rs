@@ -29,7 +29,7 @@ const EXPLAINED_AFTER: Duration = Duration::from_secs(2);
 pub(super) async fn run(send: Send) -> Result<ExitCode, Problem> {
     let finder = Finder::new(&send.reach)?;
     let text = if send.text == "-" { standard_input()? } else { send.text.clone() };
-    let session = sessions::find(&finder, &send.session).await?;
+    let session = sessions::find_to_act(&finder, &send.session).await?;
     let id = match &send.id {
         Some(id) => id.clone(),
         None => new_id("msg")?,

@@ -46,7 +46,7 @@ struct Order<'a> {
 impl Order<'_> {
     async fn carry_out(self, reach: &Reach) -> Result<Value, Problem> {
         let finder = Finder::new(reach)?;
-        let session = sessions::find(&finder, self.session).await?;
+        let session = sessions::find_to_act(&finder, self.session).await?;
         let request = new_id("req")?;
         let empty = Map::new();
         let more = self.more.as_object().unwrap_or(&empty);

@@ -1,4 +1,4 @@
-//! `farhelm tail`: follows a session until Ctrl-C.
+//! `farhelm tail`: follows a session until Ctrl-C, or until it is closed.
 //!
 //! **Invariant**: every event is shown once, in order, however often the relay goes away.
 
@@ -26,14 +26,26 @@ pub(super) async fn run(tail: Tail) -> Result<ExitCode, Problem> {
     let finder = Finder::new(&tail.reach)?;
     let session = sessions::find(&finder, &tail.session).await?;
     let after = tail.after.unwrap_or_else(|| session.last_sequence.saturating_sub(tail.last));
+    // Then what is there already is all there will be.
+    let is_closed = sessions::is_closed(&finder, &session).await?;
+    if is_closed && after >= session.last_sequence {
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut remote = remote(finder)?;
     remote.machine().follow(&session.id, after);
     // As it was typed, where that can be typed again without thinking of quotes.
     let is_plain = tail.session.chars().all(|letter| letter.is_alphanumeric() || letter == '-');
     let name = if is_plain { &tail.session } else { &session.id };
     let view = View::new(name, output::is_terminal());
-    let mut screen = Screen { session: session.id, is_json: tail.json, view };
-    loop {
+    let mut screen = Screen {
+        session: session.id,
+        is_json: tail.json,
+        view,
+        is_closed,
+        last_sequence: session.last_sequence,
+        shown: after,
+    };
+    while !screen.is_over() {
         let heard = tokio::select! {
             heard = remote.next() => heard,
             () = stop.asked() => {
@@ -43,15 +55,27 @@ pub(super) async fn run(tail: Tail) -> Result<ExitCode, Problem> {
         };
         screen.show(heard)?;
     }
+    output::raw(&screen.line_end())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 struct Screen {
     session: String,
     is_json: bool,
     view: View,
+    is_closed: bool,
+    /// The last event that there was at the beginning.
+    last_sequence: u64,
+    /// The last event that was shown.
+    shown: u64,
 }
 
 impl Screen {
+    /// Whether nothing more happens, and all that did is shown.
+    fn is_over(&self) -> bool {
+        self.is_closed && self.shown >= self.last_sequence
+    }
+
     fn show(&mut self, heard: Heard) -> Result<(), Problem> {
         match heard {
             Heard::Happening(happening) => self.on_happening(happening),
@@ -69,6 +93,13 @@ impl Screen {
     fn on_happening(&mut self, happening: Happening) -> Result<(), Problem> {
         match happening {
             Happening::Event(event) if event.session == self.session => {
+                let sequence = event.frame["sequence"].as_u64().unwrap_or_default();
+                self.shown = self.shown.max(sequence);
+                match event.frame["type"].as_str() {
+                    Some("session_closed") => self.is_closed = true,
+                    Some("session_up") => self.is_closed = false,
+                    Some(_) | None => {}
+                }
                 if self.is_json {
                     return output::json(&event.frame);
                 }
@@ -81,6 +112,7 @@ impl Screen {
                 self.print(|view| view.on_delta(&delta))
             }
             Happening::Anew { session, messages, last_sequence } if session == self.session => {
+                self.shown = self.shown.max(last_sequence);
                 output::aside("the relay no longer has the rest; from its beginning:");
                 if self.is_json {
                     return output::json(&json!({ "type": "history_snapshot",

@@ -108,7 +108,14 @@ async fn the_door_lets_in_who_it_should() {
     let (heard, code) = nobody.closed().await;
     assert_eq!((heard[0]["response"]["subtype"].as_str(), code), (Some("error"), 4003));
     let mut lost = Client::owner(&up, "sess_nobody_has").await;
-    assert_eq!(lost.closed().await.1, 4004);
+    let (heard, code) = lost.closed().await;
+    assert_eq!((heard[0]["is_error"].as_bool(), code), (Some(true), 4004));
+    let mut lost = Client::owner(&up, "sess_nobody_has").await;
+    let request = json!({ "subtype": "initialize" });
+    lost.say(json!({ "type": "control_request", "request_id": "r", "request": request })).await;
+    let (heard, code) = lost.closed().await;
+    let answer = heard.iter().find(|it| it["type"] == "control_response").unwrap();
+    assert_eq!((answer["response"]["subtype"].as_str(), code), (Some("error"), 4004));
     let viewer = place.json(&["token", "create", "--role", "viewer", "--json"]);
     let token = viewer["token"].as_str().unwrap();
     let path = format!("/ws?session={session}");
@@ -171,6 +178,201 @@ impl Program {
         self.say(&json!({ "type": "user", "message": { "role": "user", "content": text },
             "parent_tool_use_id": null, "session_id": "" }));
     }
+}
+
+/// The session is put into a mode by another client.
+async fn another_sets(up: &Up, session: &str, mode: &str) {
+    let mut other = Client::owner(up, session).await;
+    let set = json!({ "subtype": "set_permission_mode", "mode": mode });
+    assert_eq!(other.ask("set", set).await["subtype"], "success");
+}
+
+/// How many events the only session has.
+fn events(place: &Place) -> u64 {
+    let sessions = place.json(&["sessions", "--json"]);
+    sessions["sessions"][0]["last_sequence"].as_u64().unwrap()
+}
+
+// spec: control/stdio.4
+#[tokio::test]
+async fn a_program_that_names_default_is_asked_although_another_left_the_session_in_bypass() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let session = demo(&place);
+    for flags in [&["--permission-mode=default"][..], &["--permission-mode", "default"]] {
+        another_sets(&up, &session, "bypassPermissions").await;
+        let mut program = Program::start(&place, &[&["--session", "demo"], flags].concat());
+        // Said at once, before the mode can be set.
+        program.user("ask: ls");
+        let heard = program.lines.until(|it| is("control_request")(it) || is("result")(it));
+        assert_eq!(heard.last().unwrap()["request"]["input"], json!({ "command": "ls" }));
+        let init = heard.iter().find(|it| it["subtype"] == "init").unwrap();
+        assert_eq!(init["permissionMode"], "default");
+        let id = &heard.last().unwrap()["request_id"];
+        program.say(&answer(id, &json!({ "behavior": "deny", "message": "no" })));
+        program.lines.until(is("result"));
+    }
+}
+
+// spec: control/stdio.4
+#[tokio::test]
+async fn a_mode_that_the_agent_does_not_have_ends_the_program_before_its_first_message() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    another_sets(&up, &demo(&place), "bypassPermissions").await;
+    let before = events(&place);
+    for mode in ["plan", "acceptEdits", ""] {
+        let flag = format!("--permission-mode={mode}");
+        let refused = place.run(&["control", "--session", "demo", &flag]);
+        assert_eq!(refused.status.code(), Some(1), "{mode:?}");
+        let words = String::from_utf8_lossy(&refused.stderr);
+        assert!(words.contains("permission mode") && words.contains(mode), "{words}");
+        let mut program = Program::start(&place, &["--session", "demo", &flag]);
+        program.user("ask: ls");
+        assert_eq!(program.lines.running.0.wait().unwrap().code(), Some(1), "{mode:?}");
+    }
+    let unsaid = place.run(&["control", "--session", "demo", "--permission-mode"]);
+    assert_ne!(unsaid.status.code(), Some(0), "a flag without its value names nothing");
+    assert_eq!(events(&place), before, "nothing was said to the agent");
+}
+
+// spec: control/stdio.5
+#[tokio::test]
+async fn a_program_that_names_no_mode_does_not_inherit_bypass() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let session = demo(&place);
+    another_sets(&up, &session, "bypassPermissions").await;
+    let mut program = Program::start(&place, &["--session", "demo"]);
+    program.user("ask: ls");
+    let heard = program.lines.until(|it| is("control_request")(it) || is("result")(it));
+    let asked = heard.last().unwrap();
+    assert_eq!(asked["request"]["input"], json!({ "command": "ls" }));
+    program.say(&answer(&asked["request_id"], &json!({ "behavior": "deny", "message": "no" })));
+    program.lines.until(is("result"));
+    // One that names it has it, by either of Claude Code's flags.
+    for flag in ["--permission-mode=bypassPermissions", "--dangerously-skip-permissions"] {
+        another_sets(&up, &session, "default").await;
+        let mut program = Program::start(&place, &["--session", "demo", flag]);
+        program.user("ask: ls");
+        let heard = program.lines.until(|it| is("control_request")(it) || is("result")(it));
+        assert_eq!(heard.last().unwrap()["result"], "ran: ls", "{flag}");
+    }
+}
+
+// spec: control/stdio.6
+#[tokio::test]
+async fn the_result_of_a_run_that_another_client_began_is_not_the_programs() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let session = demo(&place);
+    let mut other = Client::owner(&up, &session).await;
+    let mut program = Program::start(&place, &["--session", "demo"]);
+    program.say(&json!({ "type": "control_request", "request_id": "i",
+        "request": { "subtype": "initialize" } }));
+    program.lines.until(is("control_response"));
+    other.user("theirs", "ask: theirs").await;
+    let asked = other.until(is("control_request")).await.pop().unwrap();
+    program.user("say: mine");
+    // It waits for the end of theirs.
+    program.lines.until(is("control_request"));
+    other.say(answer(&asked["request_id"], &json!({ "behavior": "allow" }))).await;
+    let theirs = other.until(is("result")).await.pop().unwrap();
+    assert_eq!(theirs["result"], "ran: theirs");
+    let mut heard = program.lines.until(is("result"));
+    let result = heard.pop().unwrap();
+    assert_eq!(result["result"], "mine");
+    // What the other run said is shown.
+    assert!(heard.iter().any(|it| it["message"]["content"][0]["text"] == "ran: theirs"));
+}
+
+// spec: control/stdio.7
+#[test]
+fn what_the_program_said_comes_back_only_with_the_flag_and_init_comes_first() {
+    for (flags, replayed) in [(&[][..], 0), (&["--replay-user-messages"], 1)] {
+        let place = Place::new();
+        let _up = place.up(&[]);
+        let mut program = Program::start(&place, &[&["--session", "demo"], flags].concat());
+        for text in ["say: one", "say: two"] {
+            program.user(text);
+            let heard = program.lines.until(is("result"));
+            let messages: Vec<_> = heard.iter().filter(|it| it["type"] == "user").collect();
+            assert_eq!(messages.len(), replayed, "{heard:#?}");
+            assert!(messages.iter().all(|it| it["isReplay"] == true));
+            let begins = heard.iter().position(|it| it["subtype"] == "init").unwrap();
+            let of_before = |it: &&Value| it["subtype"] != "session_state_changed";
+            assert_eq!(heard[..begins].iter().filter(of_before).count(), 0, "{heard:#?}");
+        }
+    }
+}
+
+// spec: control/stdio.7
+#[tokio::test]
+async fn nothing_of_the_session_comes_before_the_first_init() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let session = demo(&place);
+    let mut program = Program::start(&place, &["--session", "demo"]);
+    program.say(&json!({ "type": "control_request", "request_id": "i",
+        "request": { "subtype": "initialize" } }));
+    program.lines.until(is("control_response"));
+    // A changed mode is told, and begins no run.
+    another_sets(&up, &session, "bypassPermissions").await;
+    program.user("say: one");
+    let heard = program.lines.until(is("result"));
+    assert_eq!(heard[0]["subtype"], "init", "{heard:#?}");
+    assert!(heard.iter().any(|it| it["permissionMode"] == "bypassPermissions"));
+}
+
+// spec: control/stdio.8
+#[test]
+fn resume_names_the_session_and_a_fork_is_refused() {
+    let place = Place::new();
+    let _up = place.up(&[]);
+    let session = demo(&place);
+    for flags in [vec!["--resume", &session], vec!["--session", "demo", "--resume", &session]] {
+        let mut program = Program::start(&place, &flags);
+        program.user("say: back");
+        let heard = program.lines.until(is("result"));
+        let result = heard.last().unwrap();
+        assert_eq!((&result["result"], &result["session_id"]), (&json!("back"), &json!(session)));
+    }
+    let before = events(&place);
+    for (flags, word) in [
+        (vec!["--resume", session.as_str(), "--fork-session"], "fork"),
+        (vec!["--session", "demo", "--fork-session"], "fork"),
+        (vec!["--session", "demo", "--resume", "another"], "another"),
+        (vec!["--resume", "another"], "farhelm sessions"),
+    ] {
+        let refused = place.run(&[&["control"], &flags[..]].concat());
+        assert_ne!(refused.status.code(), Some(0), "{flags:?}");
+        let words = String::from_utf8_lossy(&refused.stderr);
+        assert!(words.contains(word), "{flags:?}: {words}");
+    }
+    assert_eq!(events(&place), before);
+}
+
+// spec: control/permissions.14
+#[test]
+fn a_program_is_asked_the_questions_of_the_agent_and_answers_them() {
+    let place = Place::new();
+    let _up = place.up(&[]);
+    let mut program = Program::start(&place, &["--session", "demo"]);
+    program.user("form: kite");
+    let asked = program.lines.until(is("control_request")).pop().unwrap();
+    assert_eq!(asked["request"]["tool_name"], "AskUserQuestion");
+    let questions = &asked["request"]["input"]["questions"];
+    let words: Vec<_> =
+        questions.as_array().unwrap().iter().map(|it| it["question"].as_str().unwrap()).collect();
+    assert_eq!(words, ["Which kite first?", "What belongs to it?", "What is it called?"]);
+    assert_eq!(questions[0]["options"][1]["label"], "The large one");
+    let mut input = asked["request"]["input"].clone();
+    input["answers"] = json!({ words[0]: "The large one", words[2]: "Icarus" });
+    let allow = json!({ "behavior": "allow", "updatedInput": input });
+    program.say(&answer(&asked["request_id"], &allow));
+    let result = program.lines.until(is("result")).pop().unwrap();
+    let said = "answered: What is it called? Icarus; Which kite first? The large one";
+    assert_eq!(result["result"], said);
 }
 
 // spec: control/stdio.1

@@ -96,7 +96,7 @@ impl Client {
 }
 
 fn is_final(happening: &Happening) -> bool {
-    matches!(happening, Happening::Final(_))
+    matches!(happening, Happening::Final(Some(_)))
 }
 
 fn finals(seen: &[Happening]) -> Vec<&str> {

@@ -107,6 +107,59 @@ fn earlier_conversations_are_listed_and_folders_are_bounded() {
 }
 
 #[test]
+fn earlier_conversations_of_an_agent_are_those_of_the_home_that_is_set_for_it() {
+    let place = Place::new();
+    let folder = place.path("src/kite");
+    std::fs::create_dir_all(&folder).unwrap();
+    keep(&place, "thread-1", "Of the person", &folder);
+    let other = place.path("other");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::rename(place.path(".claude"), other.join(".claude")).unwrap();
+    let codex = place.path("codex-home/sessions/2026/01/01");
+    std::fs::create_dir_all(&codex).unwrap();
+    let meta = json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": "session_meta",
+        "payload": {"id": "thread-2", "cwd": folder, "timestamp": "2026-01-01T00:00:00.000Z"}});
+    let said = json!({"timestamp": "2026-01-01T00:00:01.000Z", "type": "event_msg",
+        "payload": {"type": "user_message", "message": "Of Codex"}});
+    let rollout = codex.join("rollout-2026-01-01T00-00-00-thread-2.jsonl");
+    std::fs::write(rollout, format!("{meta}\n{said}\n")).unwrap();
+    let file = place.path("farhelm.toml");
+    let (home, codex_home) = (other.display(), place.path("codex-home"));
+    std::fs::write(
+        &file,
+        format!(
+            "no-demo = true\n\n[[agents]]\nname = \"claude\"\ncommand = \"claude\"\n\
+             env = {{ HOME = \"{home}\" }}\n\n[[agents]]\nname = \"codex\"\n\
+             command = \"codex\"\nenv = {{ CODEX_HOME = \"{}\" }}\n",
+            codex_home.display()
+        ),
+    )
+    .unwrap();
+    let _up = place.up(&["--config", &file.display().to_string()]);
+    for (agent, id) in [("claude", "thread-1"), ("codex", "thread-2")] {
+        let listed = place.json(&["resume", "--agent", agent, "--json"]);
+        assert_eq!(listed["conversations"][0]["conversation_id"], id, "{agent}: {listed}");
+        // It is found there as well: what is missing is only the program.
+        let words = refused(&place, &["resume", "--agent", agent, id]);
+        assert!(words.contains("agent_not_open"), "{words}");
+    }
+    let all = place.json(&["resume", "--json"]);
+    assert_eq!(all["conversations"].as_array().unwrap().len(), 2, "{all}");
+}
+
+#[test]
+fn what_is_not_there_is_named_as_what_it_is() {
+    let place = Place::new();
+    let _up = place.up(&["--machine", "attic"]);
+    let words = refused(&place, &["launch", "demo", "--machine", "mars"]);
+    assert!(words.contains("no machine mars") && words.contains("attic"), "{words}");
+    let words = refused(&place, &["launch", "demo", "--workspace", "/does/not/exist"]);
+    assert!(words.contains("There is no folder /does/not/exist"), "{words}");
+    let folder = place.path("").display().to_string();
+    place.told(&["launch", "demo", "--machine", "attic", "--workspace", &folder]);
+}
+
+#[test]
 fn the_doctor_shows_agents_and_guards() {
     let place = Place::new();
     install(&place, "codex", "echo codex-cli 0.1.2");

@@ -64,12 +64,11 @@ impl Engine {
             return;
         }
         let session = self.new_session();
-        if launch.agent.as_str() == agents::demo::AGENT {
-            // Nothing of it works in its folder.
-            let workspace_path = launch.workspace_path.clone();
-            let prepared = Prepared { workspace_path, ..Prepared::default() };
+        let is_demo = launch.agent.as_str() == agents::demo::AGENT;
+        if is_demo && launch.workspace_path.is_none() {
+            // There is nothing to look at.
             let deadline = Deadline::of(&launch, now);
-            self.launch_prepared(session, launch, prepared, deadline);
+            self.launch_prepared(session, launch, Prepared::default(), deadline);
         } else {
             self.prepare(session, launch, now);
         }

@@ -121,7 +121,13 @@ impl Asides {
         let teller = self.teller.clone();
         let look = async move {
             let told = told(&catalog, &teller, list.agent_type.as_ref()).await;
-            let look = move || conversations::list(&list, told, &|name| std::env::var(name).ok());
+            let look = move || {
+                let variables = |agent: &str, name: &str| {
+                    let entry = catalog.entries().get(&AgentType::from(agent));
+                    entry.map_or_else(|| std::env::var(name).ok(), |entry| entry.variable(name))
+                };
+                conversations::list(&list, told, &variables)
+            };
             let listed = tokio::task::spawn_blocking(look).await;
             let listed = listed.map_err(|error| Failure::new("internal", error.to_string()));
             let _ = found.send(Input::Listed(request, listed)).await;
@@ -158,12 +164,10 @@ async fn told(
 }
 
 async fn ask(catalog: Arc<Catalog>, agent: AgentType) -> Vec<Summary> {
-    let folder = std::env::var_os("HOME").or_else(|| std::env::var_os("USERPROFILE"));
+    let Some(entry) = catalog.entries().get(&agent) else { return vec![] };
+    let folder = entry.variable("HOME").or_else(|| entry.variable("USERPROFILE"));
     let folder = PathBuf::from(folder.unwrap_or_else(|| "/".into()));
-    match catalog.entries().get(&agent) {
-        Some(entry) => processes::told_conversations(&entry.launcher, &folder).await,
-        None => vec![],
-    }
+    processes::told_conversations(&entry.launcher, &folder).await
 }
 
 fn busy() -> Failure {

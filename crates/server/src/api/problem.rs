@@ -66,16 +66,25 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, "unauthorized", words)
     }
 
-    pub(crate) fn unwelcome(unwelcome: Unwelcome) -> Self {
+    pub(crate) fn unwelcome(unwelcome: &Unwelcome) -> Self {
         let (code, words) = match unwelcome {
             Unwelcome::Host => (
                 "host_not_allowed",
-                "The relay is not known by this name; start it with --public-url if it should be",
+                "The relay is not known by this name; start it with --public-url if it should be"
+                    .to_owned(),
             ),
-            Unwelcome::Origin => (
+            Unwelcome::Origin(Some(origin)) => (
                 "origin_not_allowed",
-                "Pages of this origin may not connect; start the relay with --public-url or \
-                 --allow-origin if they should",
+                format!(
+                    "Pages of {origin} may not connect; if they should, start the relay with \
+                     --allow-origin {origin}"
+                ),
+            ),
+            Unwelcome::Origin(None) => (
+                "origin_not_allowed",
+                "This page has no origin (it is a file, or in a sandbox), so it cannot connect; \
+                 serve it over HTTP"
+                    .to_owned(),
             ),
         };
         Self::new(StatusCode::FORBIDDEN, code, words)

@@ -8,6 +8,9 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use domain::Timestamp;
 
 use crate::config::Config;
 
@@ -96,10 +99,50 @@ pub(crate) struct Welcome {
 }
 
 /// Why a request may not come in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Unwelcome {
     Host,
-    Origin,
+    /// The page's origin; `None` for a page that has none that could be named.
+    Origin(Option<Origin>),
+}
+
+/// How often a refused page is logged. A page tries again for ever, and anybody's may.
+const LOGGED_EVERY_MS: u64 = 60_000;
+
+/// Log lines about refused pages.
+#[derive(Debug, Default)]
+pub(crate) struct RefusedPages {
+    logged_at_ms: AtomicU64,
+    /// Since that line.
+    unlogged: AtomicU64,
+}
+
+impl RefusedPages {
+    /// Logs that a page was refused, and what would let it in.
+    pub(crate) fn log(&self, unwelcome: &Unwelcome, now: Timestamp) {
+        let Unwelcome::Origin(origin) = unwelcome else { return };
+        let logged_at_ms = self.logged_at_ms.load(Ordering::Relaxed);
+        let is_due = logged_at_ms == 0 || now.0 >= logged_at_ms + LOGGED_EVERY_MS;
+        let claim = |at| {
+            self.logged_at_ms.compare_exchange(at, now.0, Ordering::Relaxed, Ordering::Relaxed)
+        };
+        if !is_due || claim(logged_at_ms).is_err() {
+            self.unlogged.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let unlogged = self.unlogged.swap(0, Ordering::Relaxed);
+        match origin {
+            Some(origin) => tracing::warn!(
+                unlogged,
+                "a page of {origin} was refused; if it should connect, start the relay with \
+                 --allow-origin {origin}"
+            ),
+            None => tracing::warn!(
+                unlogged,
+                "a page without an origin (a file, or in a sandbox) was refused"
+            ),
+        }
+    }
 }
 
 /// What a welcome page's origin is.
@@ -134,12 +177,12 @@ impl Welcome {
             }
         }
         let Some(origin) = origin else { return Ok(Page::Own) };
-        let origin: Origin = origin.parse().map_err(|_| Unwelcome::Origin)?;
+        let origin: Origin = origin.parse().map_err(|_| Unwelcome::Origin(None))?;
         if origin.secure == secure && Some(&origin.authority) == called.as_ref() {
             return Ok(Page::Own);
         }
         let named = self.named.contains(&origin);
-        named.then_some(Page::Elsewhere).ok_or(Unwelcome::Origin)
+        if named { Ok(Page::Elsewhere) } else { Err(Unwelcome::Origin(Some(origin))) }
     }
 }
 
@@ -186,7 +229,7 @@ mod tests {
         {
             assert_eq!(
                 welcome.judge(host, Some(origin), false),
-                Err(Unwelcome::Origin),
+                Err(Unwelcome::Origin(origin.parse().ok())),
                 "{origin}"
             );
         }
@@ -222,6 +265,6 @@ mod tests {
 
         assert_eq!(welcome.judge(Some("attic.lan:4780"), own, false), Ok(Page::Own));
         let other = welcome.judge(Some("attic.lan:4780"), Some("http://other.lan"), false);
-        assert_eq!(other, Err(Unwelcome::Origin));
+        assert_eq!(other, Err(Unwelcome::Origin("http://other.lan".parse().ok())));
     }
 }

@@ -138,6 +138,34 @@ async fn a_page_of_another_origin_is_403_on_every_path() {
     assert_eq!(told.header("origin", &own).send().await.status, 200);
 }
 
+// spec: native/credentials.7
+#[tokio::test]
+async fn a_page_that_is_refused_is_logged_with_what_lets_it_in_but_not_each_time() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone());
+    let _logging = tracing::subscriber::set_default(log.finish());
+    let door = Knocked::new().await;
+    let allow = "--allow-origin http://board.lan:4173";
+    let refuse = async |path: &str, origin: &str| {
+        let asked = door.ask("GET", path).header("origin", origin).send().await;
+        assert_eq!(asked.error(), (403, "origin_not_allowed".to_owned()));
+        asked.json()["error"]["message"].as_str().unwrap().to_owned()
+    };
+
+    for _ in 0..50 {
+        let told = refuse("/ws/webchannel?token=fh_secret", "http://Board.lan:4173").await;
+        assert!(told.contains(allow), "{told}");
+    }
+    // One that cannot be named is not named.
+    let told = refuse("/ws", "null").await;
+    assert!(!told.contains("--allow-origin"), "{told}");
+
+    let text = lines.text();
+    assert_eq!(text.matches(allow).count(), 1, "{text}");
+    assert!(!text.contains("fh_secret"));
+}
+
 #[tokio::test]
 async fn a_foreign_name_for_loopback_is_403() {
     let door = Knocked::new().await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::messages::{self, Frames, informational};
 use super::view::View;
-use super::{prompts as permission, system};
+use super::{names, prompts as permission, system};
 
 /// The frames of an event that are the same for everybody, made before the view takes it in.
 pub(super) fn shared(view: &View, recorded: &Recorded) -> Vec<Bytes> {
@@ -18,8 +18,10 @@ pub(super) fn shared(view: &View, recorded: &Recorded) -> Vec<Bytes> {
         Event::Transcript(event) => said(&mut frames, view, event),
         Event::Prompt(event) => asked(&mut frames, view, event),
         Event::Run(runs::Event::Started { .. }) => {
-            frames.push(system::init(view));
-            frames.push(system::state("running"));
+            let mut running = system::state("running");
+            // The first is that of the `init`, which is made for each connection.
+            running["uuid"] = json!(names::of_event(&view.session, recorded.sequence, 1));
+            frames.push(running);
         }
         // The result is made for each connection; this comes after it.
         Event::Run(runs::Event::Ended { .. }) => frames.push(system::state("idle")),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::frames::Frame;
 use super::messages::{encode, informational};
 use super::view::{Run, View};
-use super::{Asked, Connection, Stage, events, names, prompts, stream, system};
+use super::{Asked, Connection, Stage, events, names, prompts, sends, stream, system};
 use crate::port::{Denied, PageOf};
 use crate::visitor::{Act, Followed};
 
@@ -21,6 +21,8 @@ use crate::visitor::{Act, Followed};
 const FORBIDDEN: u16 = 4003;
 /// The close code of a connection to a session that is not there.
 const NO_SESSION: u16 = 4004;
+/// How long a client that is not let in may take to say its first frame, which is answered.
+const REFUSED_WAIT_MS: u64 = 2_000;
 /// The close code of a client that says too much before it was let in.
 const TOO_MUCH: u16 = 1008;
 /// The close code of a client that is to come again.
@@ -74,14 +76,13 @@ pub(super) struct Joining {
 }
 
 impl Connection {
-    pub(super) fn open(&mut self) -> Vec<Act> {
+    pub(super) fn open(&mut self, now: Timestamp) -> Vec<Act> {
         if self.principal.is_none() {
-            return self.refuse("This connection showed no credential", FORBIDDEN);
+            return self.refuse("This connection showed no credential", FORBIDDEN, now);
         }
         let Some(session) = self.wanted.session.clone() else {
-            return self.refuse("Name a session: /ws/control?session=ID", NO_SESSION);
+            return self.refuse("Name a session: /ws/control?session=ID", NO_SESSION, now);
         };
-        self.stage = Stage::Joining(Box::default());
         match self.wanted.after {
             Some(after) => vec![self.read(session, after, None)],
             None => vec![self.follow(session)],
@@ -135,7 +136,7 @@ impl Connection {
             return vec![];
         };
         let Ok(page) = page else {
-            return self.refuse("No session has this id", NO_SESSION);
+            return self.refuse("No session has this id", NO_SESSION, now);
         };
         let mut acts = vec![];
         let after = joining.told.max(self.wanted.after.unwrap_or_default());
@@ -173,7 +174,7 @@ impl Connection {
     ) -> Vec<Act> {
         let Stage::Joining(joining) = &mut self.stage else { return vec![] };
         let Some(followed) = followed else {
-            return self.refuse("No session has this id", NO_SESSION);
+            return self.refuse("No session has this id", NO_SESSION, now);
         };
         let (session, head) = (followed.session.clone(), followed.head);
         self.view = View::of(session.clone(), followed.glance.clone());
@@ -248,13 +249,22 @@ impl Connection {
         Act::Read { session, after, upto, limit: PAGE_EVENTS, ticket }
     }
 
-    /// Answers what was said so far, and closes.
-    fn refuse(&mut self, words: &'static str, code: u16) -> Vec<Act> {
-        let before = std::mem::replace(&mut self.stage, Stage::Refused(words, code));
-        let early = match before {
+    /// Answers what was said so far, and closes. A client that said nothing yet gets an error
+    /// `result`, and its first frame may still come.
+    fn refuse(&mut self, words: &'static str, code: u16, now: Timestamp) -> Vec<Act> {
+        let until = now.plus_ms(REFUSED_WAIT_MS);
+        let refused = Stage::Refused { words, code, until };
+        let early = match std::mem::replace(&mut self.stage, refused) {
             Stage::Joining(joining) => joining.early,
-            Stage::Refused(..) | Stage::Following => vec![],
+            Stage::Refused { .. } | Stage::Following => vec![],
         };
+        // Without a credential the first frame is what told the dialect: it comes for certain.
+        if early.is_empty() && code == FORBIDDEN {
+            return vec![];
+        }
+        if early.is_empty() {
+            return vec![Act::Send(sends::failed(&self.view, None, words))];
+        }
         let mut acts: Vec<Act> =
             early.iter().flat_map(|frame| Self::turn_away(frame, words)).collect();
         acts.push(Act::Close { code, reason: words });

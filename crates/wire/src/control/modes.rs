@@ -7,7 +7,10 @@
 const SAME: [(&str, &[&str]); 4] = [
     ("default", &["ask", "on-request", "suggest"]),
     ("acceptEdits", &["autoEdit", "auto_edit", "auto-edit", "accept-edits"]),
-    ("bypassPermissions", &["yolo", "full-access", "full_access", "danger-full-access"]),
+    (
+        "bypassPermissions",
+        &["yolo", "full-access", "full_access", "danger-full-access", "never/danger-full-access"],
+    ),
     ("plan", &["read-only", "read_only"]),
 ];
 

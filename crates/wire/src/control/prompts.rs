@@ -49,6 +49,9 @@ pub(super) fn original_input(prompt: &Prompt) -> Value {
             Err(_) => json!({ "input": input }),
         };
     }
+    if let Some(questions) = questions(prompt) {
+        return json!({ "questions": questions });
+    }
     let text = prompt.text.open().map_or("", String::as_str);
     if !is_question(prompt) {
         return json!({ "prompt": text });
@@ -92,6 +95,9 @@ fn allow(
     prompt: &Prompt,
     answer: &Permission,
 ) -> Result<(ChoiceId, Option<AnswerDetail>), &'static str> {
+    if questions(prompt).is_some() {
+        return answered(prompt, answer);
+    }
     let edited = edited_input(prompt, answer);
     if is_question(prompt) && prompt.detail.as_ref().and_then(Content::open).is_none() {
         let answers = edited.as_ref().and_then(|(_, value)| value["answers"].as_object());
@@ -114,6 +120,40 @@ fn allow(
         ..AnswerDetail::default()
     });
     Ok((choice.id.clone(), detail))
+}
+
+/// An allow of questions. Without answers it would press an option that nobody chose.
+fn answered(
+    prompt: &Prompt,
+    answer: &Permission,
+) -> Result<(ChoiceId, Option<AnswerDetail>), &'static str> {
+    let raw = answer.updated_input.as_ref().map_or("null", |raw| raw.get());
+    let mut input = serde_json::from_str::<Value>(raw).unwrap_or_default();
+    let answers = input.as_object_mut().and_then(|input| input.remove("answers"));
+    let Some(Value::Object(answers)) = answers.filter(|it| it != &json!({})) else {
+        return Err("These questions need their answers in updatedInput.answers");
+    };
+    let is_allowing = |choice: &&Choice| effect(choice) == Some(Effect::AllowOnce);
+    let is_chosen = |choice: &&Choice| {
+        answers.len() == 1 && answers.values().any(|it| it.as_str() == Some(&choice.label))
+    };
+    let allowing = || prompt.choices.iter().filter(is_allowing);
+    let choice = allowing().find(is_chosen).or_else(|| allowing().next());
+    let choice = choice.ok_or("This question has no choice that answers it")?;
+    let is_unchanged = input == json!({}) || input == original_input(prompt);
+    let detail = AnswerDetail {
+        updated_input: (!is_unchanged).then(|| input.to_string()),
+        answers: Some(Value::Object(answers).to_string()),
+        ..AnswerDetail::default()
+    };
+    Ok((choice.id.clone(), Some(detail)))
+}
+
+/// The questions with options that an agent asks at once.
+fn questions(prompt: &Prompt) -> Option<Value> {
+    let detail = prompt.detail.as_ref().and_then(Content::open)?;
+    let questions = serde_json::from_str::<Value>(detail.questions.as_deref()?).ok()?;
+    questions.is_array().then_some(questions)
 }
 
 /// What the client wrote in place of the input, unless that is nothing or the same.

@@ -159,6 +159,7 @@ impl Connection {
         let mut answer = json!({
             "commands": [], "agents": [], "output_style": "default",
             "available_output_styles": ["default"], "models": self.models(), "account": {},
+            "permissionMode": self.view.mode().map(modes::clients_word),
         });
         if request.hooks.is_some() {
             // Hooks run where the agent runs; the relay has none.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use domain::content::ToolUpdate;
+use domain::content::{Author, ToolUpdate};
 use domain::session::config::AgentConfig;
 use domain::session::delivery;
 use domain::session::prompts::{self, AnswerDetail, Prompt, Settled};
@@ -34,6 +34,8 @@ pub(super) struct View {
     /// Sends that wait for their turn, in order. The domain bounds them.
     pub(super) waiting: Vec<MessageId>,
     pub(super) run: Option<Run>,
+    /// Whether the `init` of the run that is about to begin was sent.
+    pub(super) has_init: bool,
     pub(super) context: Option<ContextUse>,
     pub(super) tools: BTreeMap<ToolCallId, Tool>,
     /// What a person said when they denied a call.
@@ -69,6 +71,7 @@ impl View {
             prompts: BTreeMap::new(),
             waiting: vec![],
             run: None,
+            has_init: false,
             context: None,
             tools: BTreeMap::new(),
             refusals: BTreeMap::new(),
@@ -107,6 +110,24 @@ impl View {
         }
     }
 
+    /// Whether an `init` belongs before this event: it begins a run, or is the message that will.
+    pub(super) fn wants_init(&self, event: &Event) -> bool {
+        match event {
+            Event::Run(runs::Event::Started { .. }) => !self.has_init,
+            Event::Transcript(transcript::Event::Message(message)) => {
+                message.author == Author::User && self.run.is_none() && !self.has_init
+            }
+            Event::Run(runs::Event::Ended { .. })
+            | Event::Transcript(_)
+            | Event::Delivery(_)
+            | Event::Queue(_)
+            | Event::Prompt(_)
+            | Event::Control(_)
+            | Event::Config(_)
+            | Event::Status(_) => false,
+        }
+    }
+
     /// What a person said about a call that they denied, where the call itself gave nothing.
     pub(super) fn refusal(&self, update: &ToolUpdate) -> Option<&str> {
         let is_silent = update.detail.open().is_none_or(|detail| detail.output.is_none());
@@ -122,7 +143,12 @@ impl View {
                 self.waiting.insert((*to).min(self.waiting.len()), id.clone());
             }
             Event::Prompt(event) => self.on_prompt(event),
+            Event::Transcript(transcript::Event::Message(message)) => {
+                // What answers without a run ends what the `init` announced.
+                self.has_init = self.run.is_none() && message.author == Author::User;
+            }
             Event::Run(runs::Event::Started { .. }) => {
+                self.has_init = false;
                 self.run = Some(Run { began_at: Some(recorded.at), ..Run::default() });
             }
             Event::Run(runs::Event::Ended { .. }) => {

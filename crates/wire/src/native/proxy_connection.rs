@@ -16,7 +16,9 @@ use domain::{
 };
 
 use super::proxy_frames::{self, Ack, FEATURES, Hello, Refused};
-use super::shapes::{Conversations, Envelope, Malformed, ResumableList, VERSION};
+use super::shapes::{
+    Conversations, Envelope, Malformed, ResumableList, VERSION, without_extensions,
+};
 
 /// The peer went silent.
 pub const CLOSE_STALE: u16 = 4000;
@@ -296,7 +298,11 @@ impl ProxyConnection {
             let told = proxy_frames::error(code, &words, Refused::default(), now);
             return vec![ProxyOutput::Send(told), self.close(CLOSE_PROTOCOL, code)];
         }
-        let hello = match Hello::read(text) {
+        let hello = Hello::read(text).or_else(|malformed| {
+            let plain = without_extensions(text).and_then(|plain| Hello::read(&plain).ok());
+            plain.filter(|hello| hello.features.is_empty()).ok_or(malformed)
+        });
+        let hello = match hello {
             Ok(hello) => hello,
             Err(malformed) => return self.end_with(malformed, now),
         };
@@ -316,7 +322,12 @@ impl ProxyConnection {
     }
 
     fn hear(&mut self, text: &str, now: Timestamp) -> Vec<ProxyOutput> {
-        match self.understand(text, now) {
+        let understood = self.understand(text, now).or_else(|malformed| {
+            // To a peer without features our extensions are no part of the protocol.
+            let plain = if self.features.is_empty() { without_extensions(text) } else { None };
+            plain.and_then(|plain| self.understand(&plain, now).ok()).ok_or(malformed)
+        });
+        match understood {
             Ok(outputs) => outputs,
             Err(Malformed::NotJson) => vec![self.close(CLOSE_NOT_JSON, "not JSON")],
             Err(malformed) => {

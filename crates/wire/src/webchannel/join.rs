@@ -4,12 +4,17 @@
 //! says, and no later one.
 
 use domain::SessionId;
+use domain::session::prompts::Settled;
 
 use super::envelope::{DEFAULT_SESSION, Writer};
 use super::stream::Streaming;
-use super::{Asked, Connection};
+use super::{Asked, Connection, approvals};
 use crate::port::Listing;
 use crate::visitor::{Act, Followed};
+
+/// What a client hears while there is no session at all.
+pub(super) const NO_SESSION: &str =
+    "There is no session yet; start one, with farhelm launch or in another client";
 
 impl Connection {
     /// The first envelope says which session is meant, unless the address did.
@@ -36,23 +41,34 @@ impl Connection {
     }
 
     pub(super) fn on_listed(&mut self, listed: &[Listing]) -> Vec<Act> {
-        let Some(session) = most_recent(listed) else { return self.no_session() };
+        let Some(session) = most_recent(listed) else { return self.no_session(NO_SESSION) };
+        vec![self.follow(session)]
+    }
+
+    pub(super) fn follow(&mut self, session: SessionId) -> Act {
         let ticket = self.ticket(Asked::Follow);
         self.busy = Some(ticket);
-        vec![Act::Follow { session, ticket }]
+        Act::Follow { session, ticket }
     }
 
     pub(super) fn on_followed(&mut self, followed: &Followed) -> Vec<Act> {
         self.session = Some(followed.session.clone());
         self.streaming = Streaming::default();
         let open = followed.glance.card.prompts.iter().cloned();
+        let known = std::mem::take(&mut self.prompts);
         self.prompts = open.map(|prompt| (prompt.id.clone(), prompt)).collect();
-        self.greet(followed)
+        // Questions that ended while nobody looked, or are of the session before.
+        let gone = known.keys().filter(|id| !self.prompts.contains_key(*id));
+        let over = |id| approvals::settled(&self.writer, id, None, None, &Settled::Withdrawn);
+        let mut acts: Vec<Act> = gone.map(|id| Act::Send(over(id))).collect();
+        acts.extend(self.greet(followed, &known));
+        acts
     }
 
-    pub(super) fn no_session(&mut self) -> Vec<Act> {
+    /// There is none to be with. Nothing is said to the one before.
+    pub(super) fn no_session(&mut self, words: &str) -> Vec<Act> {
+        self.session = None;
         let Some(frame) = self.waiting.pop_front() else { return vec![] };
-        let words = "There is no session yet; start one, with farhelm launch or in another client";
         let request = frame.request.as_deref();
         vec![Act::Send(self.writer.error(request, "session_unknown", words))]
     }

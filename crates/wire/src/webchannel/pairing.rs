@@ -104,7 +104,12 @@ impl Connection {
         let payload = payload.to_string();
         let told = self.writer.write("pairing_result", request.as_deref(), payload.as_bytes());
         let mut acts = vec![Act::Send(told)];
-        acts.extend(self.find_session());
+        self.may_speak = true;
+        match self.session.clone() {
+            // It stays where it is: only what is said to it changes.
+            Some(session) => acts.push(self.follow(session)),
+            None => acts.extend(self.find_session()),
+        }
         acts
     }
 

@@ -5,11 +5,14 @@
 //!
 //! Not here: prompts (`approvals`), words in the making (`stream`).
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
-use domain::Content;
 use domain::content::{Author, Message, Part, ToolCall, ToolDetail, ToolStatus};
 use domain::passing::Delta;
+use domain::session::prompts::Prompt;
 use domain::session::{Event, Recorded, delivery, prompts, runs, status, transcript};
+use domain::{Content, PromptId};
 use serde_json::{Value, json};
 
 use super::envelope::{Seal, cut};
@@ -31,12 +34,26 @@ enum Voice {
 }
 
 impl Connection {
-    /// How things stand for a client that joins: open questions, words in the making.
-    pub(super) fn greet(&mut self, followed: &Followed) -> Vec<Act> {
+    /// The end of a message without text. A page whose connection was cut while a message
+    /// streamed takes no input until one ends; the relay cannot see which page does.
+    pub(super) fn unblock(&self) -> Act {
+        Act::Send(self.writer.write("assistant_final", None, &content("")))
+    }
+
+    /// How things stand for a client that joins: open questions that it was not `asked` yet, words
+    /// in the making.
+    pub(super) fn greet(
+        &mut self,
+        followed: &Followed,
+        asked: &BTreeMap<PromptId, Prompt>,
+    ) -> Vec<Act> {
         let open = followed.glance.card.prompts.iter();
+        let open = open.filter(|prompt| !asked.contains_key(&prompt.id));
         let mut acts: Vec<Act> =
             open.map(|prompt| Act::Send(approvals::request(&self.writer, prompt))).collect();
-        acts.extend(self.drafts(&followed.drafts));
+        if self.may_speak {
+            acts.extend(self.drafts(&followed.drafts));
+        }
         acts
     }
 
@@ -67,6 +84,13 @@ impl Connection {
 
     /// A recorded event.
     pub(super) fn show(&mut self, recorded: &Recorded, encoded: &Encoded, acts: &mut Vec<Act>) {
+        if !self.may_speak {
+            // Questions are never sealed. The rest is told, or was over, when it speaks.
+            if let Event::Prompt(event) = &recorded.event {
+                acts.extend(self.prompt(event));
+            }
+            return;
+        }
         match &recorded.event {
             Event::Transcript(transcript::Event::Message(message)) => {
                 acts.extend(self.message(message, encoded));

@@ -1,25 +1,37 @@
-//! Claude Code's own flags, as far as they mean something for a session that runs already.
+//! Claude Code's own flags, as far as they mean something for a session that already runs.
 //!
-//! Whatever starts Claude Code may say any of its flags, also ones that do not exist yet: what is
-//! unknown is passed over. What is ours may stand among them.
+//! A program may pass any flag of Claude Code, including ones that do not exist yet: unknown flags
+//! are ignored. Flags of ours may stand among them.
 
-/// What was said.
+/// The mode that runs every tool without asking, and Claude Code's flag for it.
+pub(super) const BYPASS: &str = "bypassPermissions";
+const BYPASS_FLAG: &str = "--dangerously-skip-permissions";
+
+/// The flags that were given.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Flags {
     pub(super) session: Option<String>,
+    /// The session by Claude Code's own flag for it.
+    pub(super) resume: Option<String>,
+    /// Whether a copy of the session was asked for.
+    pub(super) fork: bool,
     pub(super) relay: Option<String>,
     pub(super) token: Option<String>,
     pub(super) data: Option<String>,
-    /// Whether words are shown in the making.
+    /// Whether text is shown while it is written.
     pub(super) partial: bool,
-    model: Option<String>,
-    permission_mode: Option<String>,
+    /// Whether the program's own messages come back to it.
+    pub(super) replay: bool,
+    pub(super) model: Option<String>,
+    /// Empty where the flag has no value: that is no mode, and is refused as one.
+    pub(super) permission_mode: Option<String>,
 }
 
 impl Flags {
     pub(super) fn read(words: &[String]) -> Self {
         let mut flags = Self::default();
-        let mut words = words.iter();
+        let mut bypasses = false;
+        let mut words = words.iter().peekable();
         while let Some(word) = words.next() {
             let (name, joined) = match word.split_once('=') {
                 Some((name, value)) => (name, Some(value.to_owned())),
@@ -30,7 +42,20 @@ impl Flags {
                     flags.partial = true;
                     continue;
                 }
+                "--replay-user-messages" => {
+                    flags.replay = true;
+                    continue;
+                }
+                "--fork-session" => {
+                    flags.fork = true;
+                    continue;
+                }
+                BYPASS_FLAG => {
+                    bypasses = true;
+                    continue;
+                }
                 "--session" => &mut flags.session,
+                "--resume" | "-r" => &mut flags.resume,
                 "--relay" => &mut flags.relay,
                 "--token" => &mut flags.token,
                 "--data" => &mut flags.data,
@@ -38,18 +63,14 @@ impl Flags {
                 "--permission-mode" => &mut flags.permission_mode,
                 _ => continue,
             };
-            *place = joined.or_else(|| words.next().cloned());
+            // A flag is no value of the flag before it.
+            let value = joined.or_else(|| words.next_if(|it| !it.starts_with("--")).cloned());
+            *place = value.or_else(|| (name == "--permission-mode").then(String::new));
+        }
+        if bypasses && flags.permission_mode.is_none() {
+            flags.permission_mode = Some(BYPASS.to_owned());
         }
         flags
-    }
-
-    /// The requests that the flags amount to: subtype, field, value.
-    pub(super) fn settings(&self) -> Vec<(&'static str, &'static str, &str)> {
-        let model = self.model.as_deref().map(|model| ("set_model", "model", model));
-        // The mode that a session is in is its default.
-        let mode = self.permission_mode.as_deref().filter(|mode| *mode != "default");
-        let mode = mode.map(|mode| ("set_permission_mode", "mode", mode));
-        model.into_iter().chain(mode).collect()
     }
 }
 
@@ -57,20 +78,42 @@ impl Flags {
 mod tests {
     use super::*;
 
+    fn read(words: &str) -> Flags {
+        let words: Vec<_> = words.split_whitespace().map(str::to_owned).collect();
+        Flags::read(&words)
+    }
+
     // spec: control/stdio.2
     #[test]
     fn the_flags_of_the_sdk_are_read_and_the_rest_is_passed_over() {
-        let said = "--output-format stream-json --verbose --input-format stream-json \
-            --model=demo-large --permission-prompt-tool=stdio --permission-mode plan --resume=x \
-            --mcp-config {} --include-partial-messages --session abc --max-turns=3 --tomorrow";
-        let words: Vec<_> = said.split_whitespace().map(str::to_owned).collect();
-        let flags = Flags::read(&words);
-        assert_eq!((flags.session.as_deref(), flags.partial), (Some("abc"), true));
-        assert_eq!(
-            flags.settings(),
-            [("set_model", "model", "demo-large"), ("set_permission_mode", "mode", "plan")]
+        let flags = read(
+            "--output-format stream-json --verbose --input-format stream-json --model=demo-large \
+             --permission-prompt-tool=stdio --permission-mode plan --resume=x --mcp-config {} \
+             --include-partial-messages --session abc --max-turns=3 --tomorrow \
+             --replay-user-messages",
         );
-        let plain = Flags::read(&["--permission-mode=default".to_owned()]);
-        assert_eq!(plain.settings(), []);
+        assert_eq!((flags.session.as_deref(), flags.partial), (Some("abc"), true));
+        assert_eq!((flags.resume.as_deref(), flags.replay), (Some("x"), true));
+        assert_eq!(flags.model.as_deref(), Some("demo-large"));
+        assert_eq!(flags.permission_mode.as_deref(), Some("plan"));
+        assert!(!flags.fork);
+        assert!(read("--resume --fork-session").fork);
+    }
+
+    // spec: control/stdio.4
+    #[test]
+    fn every_permission_mode_is_heeded_and_one_without_a_value_is_none_that_can_be_set() {
+        let mode = |words| read(words).permission_mode;
+        assert_eq!(mode("--permission-mode=default").as_deref(), Some("default"));
+        assert_eq!(mode("--permission-mode").as_deref(), Some(""));
+        assert_eq!(mode("--permission-mode --session x").as_deref(), Some(""));
+        assert_eq!(mode("--session x"), None);
+        assert_eq!(mode("--allow-dangerously-skip-permissions"), None, "it only permits it");
+        assert_eq!(mode(BYPASS_FLAG).as_deref(), Some(BYPASS));
+        // Of two, the one that names a mode counts.
+        assert_eq!(
+            mode("--permission-mode plan --dangerously-skip-permissions").as_deref(),
+            Some("plan")
+        );
     }
 }

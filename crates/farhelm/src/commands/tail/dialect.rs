@@ -20,6 +20,10 @@ pub(super) async fn run(tail: Tail, dialect: Dialect) -> Result<ExitCode, Proble
     let mut stop = Stop::listen()?;
     let finder = Finder::new(&tail.reach)?;
     let session = sessions::find(&finder, &tail.session).await?;
+    if sessions::is_closed(&finder, &session).await? {
+        output::aside("the session is closed: nothing more happens in it");
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut speaker = speaker(dialect, &session.id)?;
     let mut line = Line::new(finder);
     let mut screen = Screen { is_json: tail.json, is_in_words: false };

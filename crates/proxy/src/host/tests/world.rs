@@ -110,7 +110,7 @@ impl World {
 
     pub(super) fn handle<const N: usize>(&mut self, inputs: [Input; N]) -> Result<Turn, Fault> {
         let now = Timestamp(self.now);
-        let turn = self.host.as_mut().unwrap().handle(inputs, now)?;
+        let mut turn = self.host.as_mut().unwrap().handle(inputs, now)?;
         self.wanted.extend(turn.fetches.iter().cloned());
         self.pictures.extend(turn.pictures.iter().cloned());
         for frame in &turn.frames {
@@ -118,6 +118,13 @@ impl World {
             if let Some(number) = frame.get("link_number") {
                 self.heard.entry(number.as_u64().unwrap()).or_insert(frame);
             }
+        }
+        // Every folder is there.
+        for Preparation { session, workspace_path, .. } in std::mem::take(&mut turn.preparations) {
+            let prepared = Prepared { workspace_path, ..Prepared::default() };
+            let next = self.handle([Input::Prepared(session, Ok(prepared))])?;
+            turn.frames.extend(next.frames);
+            turn.acts.extend(next.acts);
         }
         Ok(turn)
     }

@@ -513,3 +513,60 @@ fn told_code(output: &ProxyOutput) -> String {
 fn json(frame: &[u8]) -> Value {
     serde_json::from_slice(frame).unwrap()
 }
+
+// spec: native/extensions.13
+#[test]
+fn a_plain_proxy_means_what_it_wants_by_the_fields_of_our_extensions() {
+    let strange = |fixture: &str, change: &dyn Fn(&mut Value)| {
+        let mut frame: Value = serde_json::from_str(fixture).unwrap();
+        let whole = report(&frame.to_string()).1;
+        change(&mut frame);
+        (whole, frame.to_string())
+    };
+    let shapes =
+        [json!([{ "level": "high" }]), json!({ "a": 1 }), json!("x"), json!(7), json!([7])];
+    for shape in &shapes {
+        let put = |names: &'static [&'static str]| {
+            move |object: &mut Value| {
+                for name in names {
+                    object[*name] = shape.clone();
+                }
+            }
+        };
+        let config = put(&["available_efforts", "available_modes", "commands", "effort"]);
+        let prompt =
+            put(&["input", "questions", "suggestions", "diffs", "sealed", "run_id", "tool"]);
+        let message = put(&["parts", "sealed", "run_id", "parent_tool_call_id"]);
+        for (fixture, change) in [
+            (fixture!("agent_config"), &(|it: &mut Value| config(it)) as &dyn Fn(&mut Value)),
+            (fixture!("permission_prompt"), &|it| {
+                prompt(it);
+                it["choices"][0]["effect"] = json!({ "of": "a button" });
+            }),
+            (fixture!("proxy_message"), &|it| message(&mut it["message"])),
+        ] {
+            let (_, spoilt) = strange(fixture, change);
+            let outputs = plain().on_text(&spoilt, Timestamp(0));
+            assert!(matches!(outputs[..], [ProxyOutput::Report { .. }]), "{spoilt}: {outputs:?}");
+        }
+    }
+    // Nothing of it is taken for something that it is not.
+    let (whole, spoilt) = strange(fixture!("agent_config"), &|it| {
+        it["available_efforts"] = json!([{ "level": "high" }]);
+    });
+    assert_eq!(report(&spoilt).1, whole);
+    // A field of the document is still refused, and so is an extension of a peer that named one.
+    let mut frame: Value = serde_json::from_str(fixture!("agent_config")).unwrap();
+    frame["available_efforts"] = json!([{ "level": "high" }]);
+    assert_eq!(
+        told_code(&linked().on_text(&frame.to_string(), Timestamp(0))[0]),
+        "invalid_message"
+    );
+    frame["model_id"] = json!(7);
+    assert_eq!(told_code(&plain().on_text(&frame.to_string(), Timestamp(0))[0]), "invalid_message");
+    // Its hello is no different.
+    let mut hello: Value = serde_json::from_str(fixture!("connection_hello_2")).unwrap();
+    hello["catalog"] = json!("a book");
+    let outputs = new(Some(Role::Proxy)).on_text(&hello.to_string(), Timestamp(0));
+    assert!(matches!(outputs[..], [ProxyOutput::Connected { .. }]), "{outputs:?}");
+}

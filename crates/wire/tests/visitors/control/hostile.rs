@@ -32,7 +32,7 @@ fn without_a_credential_a_request_is_refused_and_the_socket_closed() {
 // spec: control/credentials.4
 #[test]
 fn a_session_that_is_not_there_is_refused_and_the_socket_closed() {
-    for query in ["session=sess_2", "session=sess_2&from_sequence_num=0", "", "session=../x"] {
+    for query in ["session=sess_2", "session=sess_2&from_sequence_num=0"] {
         let mut relay = Relay::new();
         relay.is_slow = true;
         relay.open("a", query);
@@ -42,6 +42,29 @@ fn a_session_that_is_not_there_is_refused_and_the_socket_closed() {
         let heard = relay.heard("a");
         assert_eq!(kinds(&heard), ["control_response", "result/error_during_execution"], "{query}");
         assert_eq!(relay.client("a").closed, Some(4004), "{query}");
+    }
+}
+
+// spec: control/credentials.4
+#[test]
+fn a_client_that_named_no_session_gets_the_error_and_its_answer_before_the_close() {
+    for query in ["session=sess_2", "session=sess_2&from_sequence_num=0", "", "session=../x"] {
+        let mut relay = Relay::new();
+        relay.open("a", query);
+        let heard = relay.heard("a");
+        assert_eq!(kinds(&heard), ["result/error_during_execution"], "{query}");
+        assert_eq!(heard[0]["errors"].as_array().map(Vec::len), Some(1), "{query}");
+        assert_eq!(relay.client("a").closed, None, "its first request is on its way: {query}");
+        relay.text("a", ASK);
+        let heard = relay.heard("a");
+        assert_eq!(heard[0]["response"]["subtype"], "error", "{query}");
+        assert_eq!(relay.client("a").closed, Some(4004), "{query}");
+        // One that says nothing is closed as well.
+        relay.open("silent", query);
+        relay.waits("silent", 1_000);
+        assert_eq!(relay.client("silent").closed, None, "{query}");
+        relay.waits("silent", 1_000);
+        assert_eq!(relay.client("silent").closed, Some(4004), "{query}");
     }
 }
 

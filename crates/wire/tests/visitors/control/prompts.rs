@@ -2,10 +2,12 @@
 
 use domain::Content;
 use domain::content::{Failure, ToolDetail, ToolStatus, ToolUpdate};
+use domain::session::prompts::Effect;
 use domain::session::{Event, Recorded, Report, prompts};
 use serde_json::json;
 
-use super::relay::{Relay, SESSION, kinds};
+use super::relay::{Relay, SESSION, START, kinds};
+use crate::visitors::stage::machine;
 
 fn answer(behavior: &str) -> serde_json::Value {
     json!({ "type": "control_response", "response": {
@@ -184,5 +186,95 @@ fn an_answer_with_fields_of_another_shape_still_counts() {
         );
         assert_eq!(kinds(&relay.heard("a")), ["system/informational"], "{answer}");
         assert_eq!(relay.room().session.glance().card.prompts.len(), 1);
+    }
+}
+
+/// What became of questions of the agent after this answer: the choice, and what went with it.
+fn answered(
+    relay: &mut Relay,
+    answer: &serde_json::Value,
+) -> Option<(domain::ChoiceId, Option<prompts::AnswerDetail>)> {
+    relay.json(
+        "a",
+        &json!({ "type": "control_response", "response": {
+            "subtype": "success", "request_id": "q1", "response": answer } }),
+    );
+    relay.room().ledger.iter().find_map(|it| {
+        let Event::Prompt(prompts::Event::Settled { choice, detail, .. }) = &it.event else {
+            return None;
+        };
+        let detail = detail.as_ref().and_then(Content::open).cloned();
+        Some((choice.clone().unwrap(), detail))
+    })
+}
+
+fn asks_questions(
+    input: Option<&serde_json::Value>,
+    questions: &serde_json::Value,
+    choices: &[(&str, Option<Effect>)],
+) -> Relay {
+    let detail = prompts::Detail {
+        tool: Some("AskUserQuestion".to_owned()),
+        input: input.map(ToString::to_string),
+        questions: Some(questions.to_string()),
+        ..prompts::Detail::default()
+    };
+    let mut relay = Relay::watched();
+    let prompt = machine::prompt("q1", choices, "no", Some(detail), START);
+    relay.report(Report::Asked(prompt));
+    relay
+}
+
+// spec: control/permissions.14
+#[test]
+fn questions_of_the_agent_reach_the_client_and_its_answers_reach_the_agent() {
+    let questions = json!([
+        { "question": "Which first?", "header": "First",
+            "options": [{ "label": "Small" }, { "label": "Large" }] },
+        { "question": "What is it called?", "header": "Name" },
+    ]);
+    let choices = [("answer", Some(Effect::AllowOnce)), ("no", Some(Effect::Reject))];
+    // Agents tell their questions beside the input, in it, or both.
+    for input in [None, Some(json!({ "questions": questions }))] {
+        let mut relay = asks_questions(input.as_ref(), &questions, &choices);
+        let heard = relay.heard("a");
+        let request = &heard[0]["request"];
+        assert_eq!(request["tool_name"], "AskUserQuestion");
+        assert_eq!(request["input"], json!({ "questions": questions }));
+        let answers = json!({ "Which first?": "Large", "What is it called?": "Kite" });
+        let input = json!({ "questions": questions, "answers": answers });
+        let allow = json!({ "behavior": "allow", "updatedInput": input });
+        let (choice, detail) = answered(&mut relay, &allow).unwrap();
+        assert_eq!(choice, "answer".into());
+        let detail = detail.unwrap();
+        let told: serde_json::Value = serde_json::from_str(&detail.answers.unwrap()).unwrap();
+        assert_eq!(told, answers);
+        assert_eq!(detail.updated_input, None, "the questions are as they were");
+    }
+}
+
+// spec: control/permissions.14
+#[test]
+fn an_answer_that_is_one_of_the_options_presses_it_and_none_presses_nothing() {
+    let questions = json!([{ "question": "Which?", "header": "Which",
+        "options": [{ "label": "SMALL" }, { "label": "LARGE" }] }]);
+    let once = Some(Effect::AllowOnce);
+    let choices = [("small", once), ("large", once), ("no", Some(Effect::Reject))];
+    let ask = || asks_questions(Some(&json!({ "questions": questions })), &questions, &choices);
+    let allow = |answers: &serde_json::Value| {
+        let input = json!({ "questions": questions, "answers": answers });
+        json!({ "behavior": "allow", "updatedInput": input })
+    };
+    let (choice, detail) = answered(&mut ask(), &allow(&json!({ "Which?": "LARGE" }))).unwrap();
+    assert_eq!(choice, "large".into());
+    assert_eq!(detail.unwrap().answers.as_deref(), Some(r#"{"Which?":"LARGE"}"#));
+    // Words of the person's own are an answer as well.
+    let (_, detail) = answered(&mut ask(), &allow(&json!({ "Which?": "Neither" }))).unwrap();
+    assert_eq!(detail.unwrap().answers.as_deref(), Some(r#"{"Which?":"Neither"}"#));
+    for silent in [json!({ "behavior": "allow" }), allow(&json!({})), allow(&json!("LARGE"))] {
+        let mut relay = ask();
+        relay.heard("a");
+        assert_eq!(answered(&mut relay, &silent), None, "{silent}");
+        assert_eq!(kinds(&relay.heard("a")), ["system/informational"]);
     }
 }

@@ -99,6 +99,22 @@ fn initialize_tells_models_and_what_is_not_done() {
     assert_eq!(answer["account"], json!({}));
 }
 
+// spec: control/requests.12
+#[test]
+fn initialize_tells_the_permission_mode_in_the_words_of_this_dialect() {
+    let mode = |relay: &mut Relay| {
+        asked(relay, &json!({ "subtype": "initialize" }))["response"]["permissionMode"].take()
+    };
+    assert_eq!(mode(&mut Relay::watched()), Value::Null, "the agent has not said");
+    let mut relay = configured();
+    assert_eq!(mode(&mut relay), "default");
+    for bypass in ["yolo", "full-access", "never/danger-full-access", "bypassPermissions"] {
+        relay.report(Report::Config(config("demo-small", bypass)));
+        relay.heard("a");
+        assert_eq!(mode(&mut relay), "bypassPermissions", "{bypass}");
+    }
+}
+
 // spec: control/requests.2
 #[test]
 fn an_unknown_subtype_is_answered_at_once() {

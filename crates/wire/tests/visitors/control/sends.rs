@@ -95,7 +95,7 @@ fn the_same_uuid_again_changes_nothing_and_is_told_how_it_stands() {
     relay.json("a", &user("m1", &json!("hello")));
     assert_eq!(relay.heard("a"), [] as [Value; 0]);
     relay.obey(None);
-    assert_eq!(relay.heard("a").len(), 1);
+    assert_eq!(kinds(&relay.heard("a")), ["system/init", "user"]);
     relay.open("a", &format!("session={SESSION}"));
     relay.json("a", &user("m1", &json!("hello")));
     let heard = relay.heard("a");
@@ -127,7 +127,8 @@ fn a_message_without_a_uuid_gets_one_and_comes_back_as_the_senders_own() {
     }
     relay.obey(None);
     relay.obey(None);
-    let heard = relay.heard("a");
+    let mut heard = relay.heard("a");
+    heard.retain(|it| it["type"] == "user");
     assert_eq!(heard.len(), 2);
     assert!(heard.iter().all(|it| it["isReplay"] == true));
     assert_ne!(heard[0]["uuid"], heard[1]["uuid"]);

@@ -290,3 +290,35 @@ fn who_joins_during_a_run_hears_how_long_it_took_from_its_beginning() {
         assert_eq!(result["duration_ms"], 5_500, "{name}");
     }
 }
+
+// spec: control/messages.7
+#[test]
+fn init_comes_before_the_message_that_begins_a_run_and_once() {
+    let mut relay = Relay::watched();
+    relay.open("b", &format!("session={SESSION}"));
+    let user = |uuid: &str| json!({ "type": "user", "uuid": uuid, "message": { "content": "x" } });
+    relay.json("a", &user("m1"));
+    relay.obey(None);
+    // Whoever comes now hears of the run that it begins.
+    relay.open("late", &format!("session={SESSION}"));
+    relay.starts("run_1");
+    let whole = ["system/init", "user", "system/session_state_changed/running"];
+    let heard = relay.heard("a");
+    assert_eq!(kinds(&heard), whole);
+    assert_eq!(heard[0]["model"], "unknown");
+    let numbers: Vec<_> = heard.iter().map(|it| it["sequence_num"].is_u64()).collect();
+    assert_eq!(numbers, [false, true, true]);
+    assert_eq!(kinds(&relay.heard("b")), whole);
+    assert_eq!(
+        kinds(&relay.heard("late")),
+        ["system/init", "system/session_state_changed/running"]
+    );
+    // During a run a message is one more of it.
+    relay.tells("m2", Author::User, Content::Open(text("and this")));
+    assert_eq!(kinds(&relay.heard("a")), ["user"]);
+    relay.ends("run_1", Outcome::Completed);
+    relay.heard("a");
+    // A run that nobody's message began.
+    relay.starts("run_2");
+    assert_eq!(kinds(&relay.heard("a")), ["system/init", "system/session_state_changed/running"]);
+}

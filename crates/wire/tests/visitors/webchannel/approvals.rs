@@ -9,7 +9,7 @@ use super::relay::{Relay, kinds};
 
 fn watched() -> Relay {
     let mut relay = Relay::new();
-    relay.open("o", "token=fh_owner");
+    relay.opened("o", "token=fh_owner&plain=1");
     relay
 }
 

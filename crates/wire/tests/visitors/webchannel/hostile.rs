@@ -41,7 +41,7 @@ fn what_is_no_envelope_is_answered_and_changes_nothing() {
 #[test]
 fn unknown_fields_and_a_missing_session_do_no_harm() {
     let mut relay = Relay::new();
-    relay.open("o", "token=fh_owner");
+    relay.opened("o", "token=fh_owner&plain=1");
     relay.json(
         "o",
         &json!({ "v": 1, "type": "user_message", "weather": "fine", "agent_id": 7,
@@ -56,7 +56,7 @@ fn unknown_fields_and_a_missing_session_do_no_harm() {
 #[test]
 fn nothing_of_a_session_is_told_to_whoever_did_not_show_a_token() {
     let mut relay = Relay::new();
-    relay.open("a", "session_id=sess_1");
+    relay.opened("a", "session_id=sess_1");
     relay.user("a", "r1", "hello");
     relay.envelope("a", "approval_response", "p1", json!({ "approved": true }));
     assert_eq!(relay.errors("a"), ["unauthorized", "unauthorized"]);
@@ -70,7 +70,7 @@ fn nothing_of_a_session_is_told_to_whoever_did_not_show_a_token() {
 #[test]
 fn a_stranger_that_goes_on_talking_is_closed() {
     let mut relay = Relay::new();
-    relay.open("a", "");
+    relay.opened("a", "");
     for _ in 0..32 {
         relay.user("a", "r1", "hello");
     }
@@ -84,7 +84,7 @@ fn a_stranger_that_goes_on_talking_is_closed() {
 #[test]
 fn ten_thousand_messages_in_flight_are_bounded_and_each_is_answered() {
     let mut relay = Relay::new();
-    relay.open("o", "token=fh_owner");
+    relay.opened("o", "token=fh_owner&plain=1");
     relay.is_slow = true;
     for _ in 0..10_000 {
         relay.user("o", "r1", "hello");

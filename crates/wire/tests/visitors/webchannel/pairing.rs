@@ -16,7 +16,7 @@ fn request(code: &str, public: &str) -> serde_json::Value {
 #[test]
 fn wrong_codes_lock_pairing_even_for_the_right_one() {
     let mut relay = Relay::new();
-    relay.open("a", "");
+    relay.opened("a", "");
     let public = seal::encode(&Secret::from([1; 32]).public());
     for _ in 0..5 {
         relay.json("a", &request("000000", &public));
@@ -31,7 +31,7 @@ fn wrong_codes_lock_pairing_even_for_the_right_one() {
 #[test]
 fn a_key_that_is_none_is_refused_and_costs_no_code() {
     let mut relay = Relay::new();
-    relay.open("a", "");
+    relay.opened("a", "");
     let bad = [String::new(), "AAAA".to_owned(), "*".repeat(43), seal::encode(&[0; 32])];
     for public in &bad {
         relay.json("a", &request(CODE, public));
@@ -45,7 +45,7 @@ fn a_key_that_is_none_is_refused_and_costs_no_code() {
 #[test]
 fn the_credentials_are_also_said_under_the_new_key() {
     let mut relay = Relay::new();
-    relay.open("a", "");
+    relay.opened("a", "");
     let secret = Secret::from([1; 32]);
     relay.json("a", &request(CODE, &seal::encode(&secret.public())));
     let payload = relay.heard("a").remove(0)["payload"].take();
@@ -112,7 +112,7 @@ fn the_token_is_in_every_message_of_a_client_that_was_paired() {
 #[test]
 fn another_credential_of_the_relay_opens_the_socket_and_needs_no_token_in_messages() {
     let mut relay = Relay::new();
-    relay.open("o", "token=fh_owner");
+    relay.opened("o", "token=fh_owner&plain=1");
     relay.json(
         "o",
         &json!({ "v": 1, "type": "user_message", "session_id": "default",
@@ -181,15 +181,15 @@ fn a_revoked_client_is_told_and_closed_and_answered_so_later() {
 #[test]
 fn the_session_is_that_of_the_address_else_of_the_first_envelope() {
     for (query, first, label, lists) in [
-        ("token=fh_owner&session_id=sess_1", "default", "sess_1", 0),
-        ("token=fh_owner&session_id=default", "sess_1", "default", 1),
-        ("token=fh_owner", "sess_1", "sess_1", 1),
-        ("token=fh_owner", "default", "default", 1),
-        ("token=fh_owner", "nobody_has_this", "nobody_has_this", 2),
-        ("token=fh_owner", "?", "?", 2),
+        ("token=fh_owner&plain=1&session_id=sess_1", "default", "sess_1", 0),
+        ("token=fh_owner&plain=1&session_id=default", "sess_1", "default", 1),
+        ("token=fh_owner&plain=1", "sess_1", "sess_1", 1),
+        ("token=fh_owner&plain=1", "default", "default", 1),
+        ("token=fh_owner&plain=1", "nobody_has_this", "nobody_has_this", 2),
+        ("token=fh_owner&plain=1", "?", "?", 2),
     ] {
         let mut relay = Relay::new();
-        relay.open("o", query);
+        relay.opened("o", query);
         for session in [first, "another"] {
             relay.json(
                 "o",
@@ -205,12 +205,63 @@ fn the_session_is_that_of_the_address_else_of_the_first_envelope() {
     }
 }
 
+// spec: webchannel/session.3
+#[test]
+fn a_client_whose_own_session_is_gone_is_not_given_another_one() {
+    let mut relay = Relay::new();
+    let query = "token=fh_owner&plain=1&session_id=sess_1";
+    relay.opened("o", query);
+    relay.asks("p1");
+    relay.heard("o");
+    relay.shell.erased = Some("sess_1".into());
+    // On the same connection, after it named itself anew, and on the next one.
+    for again in [false, true] {
+        if again {
+            relay.reopen("o", query);
+        }
+        let before = relay.wishes;
+        for session in ["sess_1", "default"] {
+            relay.json(
+                "o",
+                &json!({ "v": 1, "type": "user_message", "session_id": session,
+                    "request_id": "r1", "payload": { "content": "for sess_1 alone" } }),
+            );
+        }
+        if again {
+            assert_eq!(relay.errors("o"), ["session_unknown"; 2]);
+            assert_eq!((relay.wishes, relay.shell.lists), (before, 0), "nothing was said to any");
+        }
+    }
+    let said = |room: &crate::visitors::stage::Room| room.session.glance().waiting.len();
+    let others = relay.rooms.iter().filter(|(id, _)| id.as_str() != "sess_1");
+    assert!(others.into_iter().all(|(_, room)| said(room) == 0));
+}
+
+// spec: webchannel/session.3
+#[test]
+fn a_session_that_goes_away_while_a_client_pairs_is_not_replaced() {
+    let mut relay = Relay::new();
+    relay.opened("a", "token=fh_owner&session_id=sess_1");
+    relay.shell.erased = Some("sess_1".into());
+    relay.json("a", &request(CODE, &seal::encode(&Secret::from([1; 32]).public())));
+    assert_eq!(kinds(&relay.heard("a")), ["pairing_result"]);
+    let wishes = relay.wishes;
+    let token = relay.client("a").token.clone();
+    relay.json(
+        "a",
+        &json!({ "v": 1, "type": "approval_response", "session_id": "default",
+            "request_id": "p1", "payload": { "access_token": token, "approved": true } }),
+    );
+    assert_eq!(relay.errors("a"), ["session_unknown"]);
+    assert_eq!((relay.wishes, relay.shell.lists), (wishes, 0));
+}
+
 // spec: webchannel/session.2
 #[test]
 fn without_any_session_a_message_is_answered_so() {
     let mut relay = Relay::new();
     relay.shell.is_empty = true;
-    relay.open("o", "token=fh_owner");
+    relay.opened("o", "token=fh_owner&plain=1");
     relay.user("o", "r1", "hello");
     assert_eq!(relay.errors("o"), ["session_unknown"]);
     relay.shell.is_empty = false;
@@ -223,7 +274,7 @@ fn without_any_session_a_message_is_answered_so() {
 #[test]
 fn who_never_pairs_is_closed_after_a_while() {
     let mut relay = Relay::new();
-    relay.open("a", "");
+    relay.opened("a", "");
     relay.now = relay.client("a").machine.deadline().unwrap();
     relay.tick("a");
     assert_eq!(relay.client("a").closed, Some(4001));

@@ -64,6 +64,8 @@ struct Kept {
 pub(crate) struct Webchannel {
     /// Whether there is any session at all.
     pub(crate) is_empty: bool,
+    /// A session that was erased.
+    pub(crate) erased: Option<SessionId>,
     pub(crate) codes: Vec<(String, Role)>,
     pub(crate) lists: usize,
     wrong_tries: u32,
@@ -131,8 +133,8 @@ impl Shell for Webchannel {
         None
     }
 
-    fn has(&self, _: &SessionId) -> bool {
-        !self.is_empty
+    fn has(&self, session: &SessionId) -> bool {
+        !self.is_empty && self.erased.as_ref() != Some(session)
     }
 
     fn hear(keys: &mut Keys, frame: &Value) {
@@ -185,6 +187,7 @@ impl Relay {
         let kept = Kept { principal: of_owner, key: None, expires_at: None };
         let shell = Webchannel {
             is_empty: false,
+            erased: None,
             codes: vec![(CODE.to_owned(), Role::Operator)],
             lists: 0,
             wrong_tries: 0,
@@ -204,7 +207,7 @@ impl Relay {
     /// Opens a connection with a key of its own and pairs it.
     pub(crate) fn pair(&mut self, name: &str, role: Role) {
         self.shell.codes = vec![(CODE.to_owned(), role)];
-        self.open(name, "");
+        self.opened(name, "");
         let secret = [name.as_bytes()[0]; 32];
         let public = seal::encode(&Secret::from(secret).public());
         self.client(name).secret = Some(secret);
@@ -219,8 +222,15 @@ impl Relay {
     /// The same client on a new connection.
     pub(crate) fn reopen(&mut self, name: &str, query: &str) {
         let old = self.clients.remove(name).unwrap();
-        self.open(name, query);
+        self.opened(name, query);
         self.client(name).own = old.own;
+    }
+
+    /// Opens a connection and passes over what every opening begins with.
+    pub(crate) fn opened(&mut self, name: &str, query: &str) {
+        self.open(name, query);
+        let first = self.client(name).heard.remove(0);
+        assert_eq!(first["payload"], json!({ "content": "" }), "{first}");
     }
 
     /// An envelope with the client's token.

@@ -20,7 +20,7 @@ fn openly_from_a_client_with_a_key_and_sealed_from_one_without_are_refused() {
     relay.envelope("a", "user_message", "r1", json!({ "content": "openly" }));
     assert_eq!(relay.errors("a"), ["e2e_required"]);
     let e2e = relay.client("a").seal(&json!({ "content": "x" }));
-    relay.open("o", "token=fh_owner");
+    relay.opened("o", "token=fh_owner&plain=1");
     relay.envelope("o", "user_message", "r1", json!({ "e2e": e2e }));
     assert_eq!(relay.errors("o"), ["e2e_not_initialized"]);
     relay.obey(None);
@@ -95,7 +95,7 @@ fn what_says_nothing_or_too_much_is_refused() {
         sealed(&mut relay, e2e);
         assert_eq!(relay.errors("a"), ["invalid_payload"], "{matter}");
     }
-    relay.open("o", "token=fh_owner");
+    relay.opened("o", "token=fh_owner&plain=1");
     relay.user("o", "r1", &"x".repeat(70_001));
     relay.envelope("o", "user_message", "r1", json!({}));
     assert_eq!(relay.errors("o"), ["message_too_large", "invalid_payload"]);
@@ -105,7 +105,7 @@ fn what_says_nothing_or_too_much_is_refused() {
 #[test]
 fn a_message_that_fails_is_told_to_its_sender_alone_under_its_own_id() {
     let mut relay = Relay::paired();
-    relay.open("o", "token=fh_owner");
+    relay.opened("o", "token=fh_owner&plain=1");
     relay.user("a", "r7", "hello");
     let Some(Order::Deliver { send, attempt }) = relay.room().session.owed().pop() else {
         panic!("nothing is owed");

@@ -7,11 +7,13 @@ use domain::session::{Change, Command};
 use domain::{Content, Role};
 use serde_json::{Value, json};
 
-use super::relay::{Relay, kinds};
+use wire::webchannel::seal::{self, Secret};
+
+use super::relay::{CODE, Relay, kinds};
 
 fn watched() -> Relay {
     let mut relay = Relay::new();
-    relay.open("o", "token=fh_owner");
+    relay.opened("o", "token=fh_owner&plain=1");
     relay
 }
 
@@ -27,7 +29,7 @@ fn contents(frames: &[Value]) -> Vec<(&str, &str)> {
 fn each_client_hears_the_same_under_its_own_key_and_never_the_same_nonce() {
     let mut relay = Relay::paired();
     relay.pair("b", Role::Operator);
-    relay.open("o", "token=fh_owner");
+    relay.opened("o", "token=fh_owner&plain=1");
     relay.streams("m1", 0, "one");
     relay.streams("m1", 3, "two");
     let (a, b, o) = (relay.heard("a"), relay.heard("b"), relay.heard("o"));
@@ -52,7 +54,7 @@ fn each_client_hears_the_same_under_its_own_key_and_never_the_same_nonce() {
 fn who_joins_during_a_message_or_was_too_slow_hears_all_of_it_once() {
     let mut relay = watched();
     relay.streams("m1", 0, "Hello ");
-    relay.open("p", "token=fh_owner");
+    relay.opened("p", "token=fh_owner&plain=1");
     relay.streams("m1", 6, "wor");
     assert_eq!(
         contents(&relay.heard("p")),
@@ -148,4 +150,92 @@ fn a_machine_that_goes_away_is_told() {
         Change::Down { connection: Some("proxy_1".into()), reason: DownReason::ProxyDisconnected };
     relay.say(&Command::Relay(down)).unwrap();
     assert_eq!(relay.errors("o"), ["session_not_connected"]);
+}
+
+// spec: webchannel/reconnect.2
+#[test]
+fn every_opening_ends_what_streamed_when_the_connection_was_cut() {
+    let mut relay = Relay::paired();
+    relay.starts("run_1");
+    relay.streams("m1", 0, "Hel");
+    assert_eq!(kinds(&relay.heard("a")), ["assistant_chunk"]);
+    let token = relay.client("a").token.clone();
+    for query in [String::new(), format!("token={token}"), "session_id=sess_1".to_owned()] {
+        let own = relay.clients.remove("a").unwrap().own;
+        relay.open("a", &query);
+        relay.client("a").own = own;
+        let heard = relay.heard("a");
+        // Whoever it is: it says nothing of the session.
+        assert_eq!(heard[0]["type"], "assistant_final", "{query}");
+        assert_eq!(heard[0]["payload"], json!({ "content": "" }), "{query}");
+        let rest: Vec<_> = heard[1..].iter().map(|it| &it["payload"]["e2e"]).collect();
+        assert_eq!(rest.len(), usize::from(query.starts_with("token=")), "{query}");
+        assert!(rest.iter().all(|it| it.is_object()));
+    }
+}
+
+// spec: webchannel/sealing.8
+#[test]
+fn a_client_with_a_key_hears_nothing_openly_by_whatever_token_its_socket_is_opened() {
+    let mut relay = Relay::paired();
+    relay.starts("run_1");
+    relay.streams("m1", 0, "sec");
+    relay.heard("a");
+    relay.reopen("a", "token=fh_owner");
+    relay.streams("m1", 3, "ret");
+    relay.calls("t1", Some("{}"));
+    relay.says_text("m1", "secret");
+    relay.streams("m2", 0, "more ");
+    assert_eq!(relay.heard("a"), [] as [Value; 0], "nobody knows yet who this is");
+    relay.asks("p1");
+    assert_eq!(kinds(&relay.heard("a")), ["approval_request"], "questions are never sealed");
+    // It says who it is, and hears the message in the making from its start, under its key.
+    relay.user("a", "r1", "here I am");
+    relay.streams("m2", 5, "secrets");
+    let heard = relay.heard("a");
+    let opened: Vec<_> = heard
+        .iter()
+        .map(|it| relay.client("a").opened(&it["payload"]).unwrap()["content"].take())
+        .collect();
+    assert_eq!(opened, ["more ", "secrets"]);
+    assert!(heard.iter().all(|it| it["payload"]["content"].is_null()));
+}
+
+// spec: webchannel/sealing.8
+#[test]
+fn a_client_that_pairs_on_a_socket_that_another_token_opened_stays_with_its_session() {
+    let mut relay = Relay::new();
+    relay.opened("a", "token=fh_owner&session_id=sess_1");
+    relay.asks("p1");
+    relay.streams("m1", 0, "words");
+    assert_eq!(kinds(&relay.heard("a")), ["approval_request"]);
+    let secret = [b'a'; 32];
+    relay.client("a").secret = Some(secret);
+    let public = Secret::from(secret).public();
+    relay.json(
+        "a",
+        &json!({ "v": 1, "type": "pairing_request", "session_id": "default",
+            "payload": { "pairing_code": CODE, "client_pub": seal::encode(&public) } }),
+    );
+    let heard = relay.heard("a");
+    assert_eq!(kinds(&heard), ["pairing_result", "assistant_chunk"], "p1 is asked already");
+    assert_eq!(relay.client("a").opened(&heard[1]["payload"]).unwrap()["content"], "words");
+}
+
+// spec: webchannel/tokens.7
+#[test]
+fn a_client_without_a_key_is_spoken_to_from_its_first_message_or_when_its_address_says_so() {
+    let mut relay = Relay::new();
+    relay.opened("o", "token=fh_owner");
+    relay.opened("p", "token=fh_owner&plain=1");
+    relay.says_text("m1", "one");
+    assert_eq!(contents(&relay.heard("p")), [("assistant_final", "one")]);
+    assert_eq!(relay.heard("o").len(), 0);
+    relay.json(
+        "o",
+        &json!({ "v": 1, "type": "user_message", "session_id": "default",
+            "payload": { "content": "hello" } }),
+    );
+    relay.says_text("m2", "two");
+    assert_eq!(contents(&relay.heard("o")), [("assistant_final", "two")]);
 }
