@@ -8,7 +8,7 @@ use cdp::{Browser, Events, Fault, Heard, Place};
 use fake_panels::Chromium;
 use serde_json::json;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A page of its own for a test, loaded, with our world in it.
 async fn page(browser: &Browser, html: &str) -> Place {

@@ -8,7 +8,7 @@ use cdp::Browser;
 use fake_panels::{Chromium, PANELS, Panels};
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The target whose address holds this, of this kind.
 async fn target(browser: &Browser, kind: &str, part: &str) -> Value {
