@@ -9,6 +9,8 @@ export default defineConfig({
     fileParallelism: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // As long as the browser is waited for: a busy machine is slow, not wrong.
+    expect: { poll: { timeout: 30_000 } },
     reporters: ["verbose"],
   },
 });
