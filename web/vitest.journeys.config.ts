@@ -12,5 +12,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 60_000,
     reporters: times ? ["verbose", ["junit", { outputFile: times }]] : ["verbose"],
+    // As long as the browser is waited for: a busy machine is slow, not wrong.
+    expect: { poll: { timeout: 30_000 } },
   },
 });

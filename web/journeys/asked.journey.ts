@@ -183,7 +183,7 @@ describe("a message that failed", () => {
     );
     await page.reload();
     await openSession(page, /demo/i);
-    await say(page, "slow: 100");
+    await say(page, "slow: 400");
     await page.locator('article[aria-busy="true"]').waitFor();
     await page.getByRole("textbox", { name: "Message to the agent" }).fill("fail: boom");
     await page.getByRole("button", { name: "Steer now" }).click();

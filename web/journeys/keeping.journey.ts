@@ -335,13 +335,20 @@ describe("diagnostics", () => {
     await words(page, "counted", { exact: true }).last().waitFor();
     const id = page.url().split("/").at(-1);
     await page.goto(`${relay.ready.url}/#/settings`);
-    const listed = await relay.api<{ sessions: { session_id: string; last_sequence: number }[] }>(
-      "GET",
-      "/v1/sessions",
-    );
-    const last = listed.sessions.find((it) => it.session_id === id)?.last_sequence ?? 0;
-    expect(last).toBeGreaterThan(0);
-    await page.getByText(new RegExp(`: \\d+ of ${last}$`)).waitFor();
+    // The end of the run comes after its words, so the page and the relay are asked until they agree.
+    const last = async () => {
+      const { sessions } = await relay.api<{
+        sessions: { session_id: string; last_sequence: number }[];
+      }>("GET", "/v1/sessions");
+      return sessions.find((it) => it.session_id === id)?.last_sequence ?? 0;
+    };
+    const known = page.getByText(/: \d+ of \d+$/);
+    await expect
+      .poll(async () => {
+        const recorded = await last();
+        return recorded > 0 && (await known.innerText()).endsWith(` of ${recorded}`);
+      })
+      .toBe(true);
     await context.close();
   });
 });

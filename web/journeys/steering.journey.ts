@@ -73,19 +73,34 @@ describe("the way in", () => {
 
 describe("a conversation", () => {
   it("streams what the agent says and tells that the message was delivered", async () => {
+    // Half of it stays on the page until the journey has seen it: the rest comes after that.
+    const machine = new Machine(relay, "porch");
+    const session_id = "sess_porch";
+    await machine.connect([
+      { session_id, agent_type: "codex", window_title: "Porch", status: "healthy" },
+    ]);
     const { page } = await windows.paired(relay);
-    await openSession(page, /demo/i);
-    await say(page, "slow: 12");
+    await openSession(page, /Porch/);
+    await say(page, "count to four");
+    const { client_message_id } = await machine.hears((frame) => frame.type === "send_message");
+    machine.say({ type: "proxy_send_result", session_id, client_message_id, result: "delivered" });
+    machine.say({ type: "run_started", session_id, run_id: "r1" });
+    const delta = { type: "message_delta", session_id, message_id: "a1", part: 0, kind: "text" };
+    machine.say({ ...delta, offset: 0, content: "one two " });
     const live = page.locator('article[aria-busy="true"]');
-    await live.getByText("word1 word2 word3").waitFor();
-    const whole = Array.from({ length: 12 }, (_, at) => `word${at + 1}`).join(" ");
-    await words(page, whole, { exact: true }).waitFor();
+    await live.getByText("one two").waitFor();
+    machine.say({ ...delta, offset: 8, content: "three four" });
+    const whole = "one two three four";
+    await live.getByText(whole, { exact: true }).waitFor();
+    machine.message(session_id, "a1", whole);
+    machine.say({ type: "run_ended", session_id, run_id: "r1", outcome: "completed" });
     await live.waitFor({ state: "detached" });
     await page
       .getByText(/Delivered \d\d:\d\d/)
       .first()
       .waitFor();
     expect(await words(page, whole, { exact: true }).count()).toBe(1);
+    machine.close();
     await page.close();
   });
 
@@ -270,7 +285,7 @@ describe("a run", () => {
   });
 
   it("is steered by a message that does not wait", async () => {
-    await say(page, "slow: 60");
+    await say(page, "slow: 150");
     await page.locator('article[aria-busy="true"]').waitFor();
     await box(page).fill("say: turn left");
     await page.getByRole("button", { name: "Steer now" }).click();

@@ -48,7 +48,7 @@ describe("without a connection", () => {
   it("a relay that is killed while one types takes nothing away", async () => {
     const { page, context } = await windows.paired(relay);
     await openSession(page, /demo/i);
-    await say(page, "slow: 40");
+    await say(page, "slow: 400");
     await page.locator('article[aria-busy="true"]').getByText("word5").waitFor();
     await box(page).fill("half a thou");
     await relay.kill();
@@ -195,6 +195,78 @@ describe("a session of ten thousand messages", () => {
     expect(await page.getByText("Older messages are not loaded yet.").count()).toBe(0);
     await page.getByRole("button", { name: "Latest" }).click();
     await words(page, "A late word.").first().waitFor();
+    await context.close();
+  });
+});
+
+describe("a page that stays open", () => {
+  /** Counts what listens for the width of the window; runs in the page before its own scripts. */
+  const count = () => {
+    const seen = window as unknown as { listening: number };
+    seen.listening = 0;
+    const { addEventListener, removeEventListener } = EventTarget.prototype;
+    const list = MediaQueryList.prototype as EventTarget;
+    list.addEventListener = function (...all) {
+      seen.listening += 1;
+      addEventListener.apply(this, all);
+    };
+    list.removeEventListener = function (...all) {
+      seen.listening -= 1;
+      removeEventListener.apply(this, all);
+    };
+  };
+
+  it("does not listen for the width of its window on behalf of what it no longer shows", async () => {
+    const machine = new Machine(relay, "pier");
+    const session_id = "sess_pier";
+    await machine.connect([
+      { session_id, agent_type: "codex", window_title: "Pier", status: "healthy" },
+    ]);
+    for (let at = 0; at < 60; at += 1) {
+      machine.message(session_id, `a${at}`, `Plank ${at}. ${"word ".repeat(60)}`);
+    }
+    machine.say({
+      type: "tool_call",
+      session_id,
+      tool_call_id: "e1",
+      tool: "Edit",
+      kind: "edit",
+      title: "pier.txt",
+      status: "completed",
+      diffs: [{ path: "pier.txt", old_text: "rotten\n", new_text: "sound\n" }],
+    });
+    machine.message(session_id, "end", "The pier is whole.");
+    const { page, context } = await windows.device();
+    await page.addInitScript(count);
+    await page.goto((await relay.pairingCode()).link);
+    await page.getByRole("heading", { name: "Sessions" }).waitFor();
+    const settings = async () => {
+      await page.goto(`${relay.ready.url}/#/settings`);
+      await page.getByRole("heading", { name: "Devices" }).waitFor();
+    };
+    const listening = () =>
+      page.evaluate(() => (window as unknown as { listening: number }).listening);
+    await settings();
+    const before = await listening();
+    expect(before).toBeGreaterThan(0);
+    const diff = page.locator(".diff").getByText("sound");
+    for (let visits = 0; visits < 3; visits += 1) {
+      await page.getByRole("link", { name: /Pier/ }).click();
+      await words(page, "The pier is whole.").waitFor();
+      await page.getByRole("button", { name: /Edit pier\.txt/ }).click();
+      await diff.waitFor();
+      for (let scrolls = 0; scrolls < 3; scrolls += 1) {
+        await page.locator(".scroller").hover();
+        await page.mouse.wheel(0, -100_000);
+        await diff.waitFor({ state: "detached" });
+        await page.getByRole("button", { name: "Latest" }).click();
+        await diff.waitFor();
+      }
+      expect(await listening()).toBeGreaterThan(before);
+      await settings();
+    }
+    await expect.poll(listening).toBe(before);
+    machine.close();
     await context.close();
   });
 });

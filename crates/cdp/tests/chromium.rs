@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::tab;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A page of its own for a test, loaded, with our world in it.
 async fn page(browser: &Browser, html: &str) -> Place {

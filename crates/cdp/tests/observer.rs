@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::tab;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A panel in a browser with its observer at work.
 struct Watched {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::tab;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The webview in this tab.
 async fn webview(browser: &Browser, tab: &str) -> Value {

@@ -11,6 +11,7 @@ mod lives;
 mod many;
 mod opencode;
 mod person;
+mod sights;
 mod stage;
 mod starting;
 mod talks;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Anything that takes longer has failed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Anything that takes longer has failed. IDEs and browsers start slowly on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A folder for one test.
 pub(crate) struct Place {

@@ -383,6 +383,10 @@ pub struct WaitingRule {
 pub enum Step {
     /// Click the first of these that is in sight.
     Click(Vec<String>),
+    /// Put the cursor into the first of these fields that is in sight, without a click: a
+    /// notification may lie over it. Fails where the field does not take it, so that no key goes
+    /// elsewhere.
+    Focus(Vec<String>),
     /// Press this key: `F1`, `Primary+Shift+P`, `Enter`. `Primary` is Command on a Mac and
     /// Control elsewhere.
     Key(String),

@@ -1,6 +1,5 @@
 //! VS Code's own Chat, in a real code-server.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -8,9 +7,9 @@ use serde_json::{Value, json};
 
 use crate::guest::everybody;
 use crate::ide::dialects::{decide, stop, talk};
-use crate::ide::foreign::{Served, fetched, times_said};
+use crate::ide::foreign::{fetched, times_said};
 use crate::ide::person;
-use crate::ide::stage::{Stage, healthy, id};
+use crate::ide::stage::{Stage, healthy, id, is_now};
 use crate::ide::starting::{Program, free_port};
 use crate::support::{Lines, said};
 
@@ -37,8 +36,9 @@ struct Extension {
     files: &'static [(&'static str, &'static str)],
 }
 
-/// A code-server with an extension, and its workspace.
-fn code_server(place: &Path, extension: &Extension) -> (Served, PathBuf) {
+/// A code-server with an extension: its address and its workspace.
+fn code_server(stage: &mut Stage, extension: &Extension) -> (String, PathBuf) {
+    let place = &stage.place.path("");
     let folder = place.join("extensions").join(extension.name);
     std::fs::create_dir_all(&folder).unwrap();
     for (name, text) in extension.files {
@@ -55,7 +55,7 @@ fn code_server(place: &Path, extension: &Extension) -> (Served, PathBuf) {
     command.args(["--disable-update-check", "--disable-workspace-trust", "--user-data-dir"]);
     command.arg(home.join("data")).arg("--extensions-dir").arg(place.join("extensions"));
     command.arg(&workspace).current_dir(&workspace);
-    (Served::start(command), workspace)
+    (stage.serve(command), workspace)
 }
 
 fn is_said(event: &Value, words: &str) -> bool {
@@ -66,9 +66,9 @@ fn is_said(event: &Value, words: &str) -> bool {
 #[ignore = "needs code-server: run `cargo xtask ide`"]
 fn a_chat_is_a_session_that_is_sent_to_asked_stopped_and_given_another_model() {
     let Some(mut stage) = Stage::new("VS Code's own Chat") else { return };
-    let (server, workspace) = code_server(&stage.place.path(""), &CHAT);
+    let (url, workspace) = code_server(&mut stage, &CHAT);
     stage.up();
-    stage.open_url(&format!("{}?folder={}", server.url, workspace.display()));
+    stage.open_url(&format!("{url}?folder={}", workspace.display()));
     let session = stage.session("vscode-chat");
     let told = stage.place.json(&["sessions", "--json"]);
     assert_eq!(told["sessions"][0]["workspace_name"], "kite", "{told}");
@@ -96,8 +96,7 @@ fn a_chat_is_a_session_that_is_sent_to_asked_stopped_and_given_another_model() {
     assert_eq!(config["model_id"], "kite-large", "{config}");
     let models = config["available_models"].as_array().unwrap();
     assert!(models.contains(&json!("kite-small")), "{config}");
-    let (_attached, mut typed) = Lines::typing(stage.place.farhelm(&["attach", &session]));
-    writeln!(typed, "/model kite-small").unwrap();
+    person::choose(&stage, &session, "kite-small");
     tail.until(|event| event["type"] == "agent_config" && event["model_id"] == "kite-small");
     stage.send(&session, "hello small one");
     tail.until(|event| is_said(event, "you said hello small one to kite-small"));
@@ -111,9 +110,9 @@ fn a_chat_is_a_session_that_is_sent_to_asked_stopped_and_given_another_model() {
 #[ignore = "needs code-server: run `cargo xtask ide`"]
 fn clients_of_every_dialect_talk_decide_and_stop_in_it() {
     let Some(mut stage) = Stage::new("VS Code's own Chat, all dialects") else { return };
-    let (server, workspace) = code_server(&stage.place.path(""), &CHAT);
+    let (url, workspace) = code_server(&mut stage, &CHAT);
     stage.up();
-    stage.open_url(&format!("{}?folder={}", server.url, workspace.display()));
+    stage.open_url(&format!("{url}?folder={}", workspace.display()));
     let session = stage.session("vscode-chat");
     stage.until("the extension", |_| workspace.join("active").exists().then_some(()));
     let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
@@ -145,9 +144,9 @@ fn clients_of_every_dialect_talk_decide_and_stop_in_it() {
 #[ignore = "needs code-server: run `cargo xtask ide`"]
 fn chats_are_opened_wherever_the_panel_is_and_outlive_reloads_and_kills() {
     let Some(mut stage) = Stage::new("chats of VS Code") else { return };
-    let (server, workspace) = code_server(&stage.place.path(""), &CHAT);
+    let (url, workspace) = code_server(&mut stage, &CHAT);
     stage.up();
-    let page = format!("{}?folder=", server.url);
+    let page = format!("{url}?folder=");
     let tab = stage.open_url(&format!("{page}{}", workspace.display()));
     let first = stage.session("vscode-chat");
     stage.until("the extension", |_| workspace.join("active").exists().then_some(()));
@@ -196,7 +195,10 @@ fn chats_are_opened_wherever_the_panel_is_and_outlive_reloads_and_kills() {
 
     // The window is loaded anew in the middle of a run.
     stage.send(&fifth, "slow 400");
+    tail.until(|event| event["type"] == "run_started");
     stage.reload(&tab);
+    // It forgot the run, so what it tells from here on is of the page that came.
+    tail.until(|event| event["type"] == "run_ended");
     stage.until("the session", |all| healthy(all).filter(|it| *it == fifth));
     let seen = talk(&stage, &fifth, "after the reload");
     for words in ["in the fifth", "slow 40", "slow 400", "after the reload"] {
@@ -223,12 +225,12 @@ fn chats_are_opened_wherever_the_panel_is_and_outlive_reloads_and_kills() {
 #[ignore = "needs code-server: run `cargo xtask ide`"]
 fn a_panel_in_a_webview_of_an_extension_is_used_by_the_profile_of_the_documentation() {
     let Some(mut stage) = Stage::new("a webview of VS Code") else { return };
-    let (server, workspace) = code_server(&stage.place.path(""), &WEBVIEW);
+    let (url, workspace) = code_server(&mut stage, &WEBVIEW);
     let folder = stage.place.path("profiles");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("my-panel.toml"), documented_profile()).unwrap();
     stage.up_with(&["--ide-profiles", folder.to_str().unwrap()]);
-    let tab = stage.open_url(&format!("{}?folder={}", server.url, workspace.display()));
+    let tab = stage.open_url(&format!("{url}?folder={}", workspace.display()));
     let session = stage.session("my-panel");
     let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
 
@@ -245,7 +247,8 @@ fn a_panel_in_a_webview_of_an_extension_is_used_by_the_profile_of_the_documentat
 
     // Its extension makes a new panel, and forgets what was said.
     stage.reload(&tab);
-    stage.until("the reload", |all| all.iter().all(|it| it["status"] != "healthy").then_some(()));
+    tail.until(|event| is_now(event, "disconnected"));
+    tail.until(|event| is_now(event, "healthy"));
     assert_eq!(stage.session("my-panel"), session);
     stage.send(&session, "after the reload");
     let seen = tail.until(|event| is_said(event, "you said after the reload"));

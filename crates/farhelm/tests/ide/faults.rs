@@ -3,10 +3,10 @@
 
 use std::process::Output;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::ide::person;
 use crate::ide::stage::{Stage, id};
 use crate::support::{Lines, ended, said};
 
@@ -239,12 +239,10 @@ fn a_question_lives_as_long_as_its_dialog_and_a_new_dialog_is_a_new_question() {
     stage.noted_exactly("a", "answered", 1);
 }
 
-/// The questions that are open, as somebody who comes now is told.
+/// The questions that are open by what is recorded.
 fn questions(stage: &Stage, session: &str) -> Vec<String> {
-    let tail = Lines::of(stage.place.farhelm(&["tail", session, "--after", "0", "--json"]));
-    let seen = tail.within(Duration::from_millis(1_500), |_| false).unwrap_err();
     let mut open: Vec<String> = vec![];
-    for event in &seen {
+    for event in &person::recorded(stage, session) {
         let Some(prompt) = event["prompt_id"].as_str() else { continue };
         open.retain(|it| it != prompt);
         if is_asked(event) {

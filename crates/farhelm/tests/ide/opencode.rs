@@ -1,6 +1,5 @@
 //! opencode's own web page, with a scripted model behind it.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -10,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::guest::everybody;
 use crate::ide::dialects::{decide, stop, talk};
-use crate::ide::foreign::{Served, fetched, times_said};
-use crate::ide::person::{asked, upload};
+use crate::ide::foreign::{fetched, times_said};
+use crate::ide::person::{asked, choose, upload};
 use crate::ide::stage::{Stage, healthy, id};
 use crate::support::{Lines, PATIENCE, said};
 
@@ -23,13 +22,12 @@ fn is_said(event: &Value, words: &str) -> bool {
     said(event).is_some_and(|it| it.contains(words))
 }
 
-/// Its server and its model, while they run.
+/// Its model, while it runs, and where it is.
 struct Opencode {
     workspace: PathBuf,
     session: String,
     tab: String,
     model: FakeModel,
-    _server: Served,
 }
 
 /// A page of it that is a session.
@@ -43,12 +41,12 @@ fn opencode(stage: &mut Stage) -> Opencode {
     let mut command = Command::new(program);
     command.args(script).args(["serve", "--hostname", "127.0.0.1", "--port", "0"]);
     command.env_clear().envs(environment).env("PATH", path).current_dir(&workspace);
-    let server = Served::start(command);
+    let url = stage.serve(command);
     stage.up();
     let folder = base64url(workspace.to_str().unwrap());
-    let tab = stage.open_url(&format!("{}/{folder}/session", server.url.trim_end_matches('/')));
+    let tab = stage.open_url(&format!("{}/{folder}/session", url.trim_end_matches('/')));
     let session = stage.session("opencode-web");
-    Opencode { workspace, session, tab, model, _server: server }
+    Opencode { workspace, session, tab, model }
 }
 
 #[test]
@@ -120,8 +118,7 @@ fn choose_a_model(stage: &Stage, session: &str, tail: &Lines) {
     let config = asked(stage, config, |frame| frame["available_models"].is_array());
     assert_eq!(config["model_id"], "fake-a", "{config}");
     assert_eq!(config["available_models"], json!(["fake-a", "fake-b"]), "{config}");
-    let (_attached, mut typed) = Lines::typing(stage.place.farhelm(&["attach", session]));
-    writeln!(typed, "/model fake-b").unwrap();
+    choose(stage, session, "fake-b");
     tail.until(|event| event["type"] == "agent_config" && event["model_id"] == "fake-b");
     stage.send(session, "who are you");
     tail.until(|event| is_said(event, "echo(fake-b): who are you"));
@@ -174,7 +171,7 @@ fn outlive(stage: &mut Stage, tab: &str) {
             stage.kill();
             stage.up();
         } else {
-            stage.script(tab, "location.reload()");
+            stage.reload(tab);
         }
         stage.until("the session", |all| healthy(all).filter(|it| *it == session));
         let words = format!("after number {number}");

@@ -17,10 +17,10 @@ pub(crate) fn asked(stage: &Stage, mut frame: Value, fits: impl Fn(&Value) -> bo
     let hello = json!({"type": "connection_hello", "protocol_version": 1, "peer_role": "browser",
         "client_name": "ide-test", "client_id": "ide-test"});
     frame["protocol_version"] = json!(1);
+    let mut heard = vec![];
     let talk = async {
         let (mut socket, _) = tokio_tungstenite::connect_async(&url).await.unwrap();
         socket.send(Message::text(hello.to_string())).await.unwrap();
-        let mut heard = vec![];
         while let Some(Ok(message)) = socket.next().await {
             let Message::Text(text) = message else { continue };
             let value: Value = serde_json::from_str(&text).unwrap();
@@ -37,7 +37,44 @@ pub(crate) fn asked(stage: &Stage, mut frame: Value, fits: impl Fn(&Value) -> bo
         panic!("the relay left; it said {heard:#?}");
     };
     let within = async { tokio::time::timeout(PATIENCE, talk).await };
-    stage.block_on(within).unwrap_or_else(|_| panic!("no answer to {frame}"))
+    let told = stage.block_on(within).ok();
+    told.unwrap_or_else(|| panic!("no answer to {frame}; it said {heard:#?}"))
+}
+
+/// Chooses a model. Where that fails, the panel's reason is told.
+pub(crate) fn choose(stage: &Stage, session: &str, model: &str) {
+    let choose = json!({"type": "agent_set_model", "session_id": session, "model_id": model,
+        "request_id": "choose"});
+    let is_result =
+        |frame: &Value| frame["type"] == "agent_control_result" && frame["request_id"] == "choose";
+    let told = asked(stage, choose, is_result);
+    assert_eq!(told["result"], "ok", "{told}");
+}
+
+/// Every recorded event of a session up to now.
+pub(crate) fn recorded(stage: &Stage, session: &str) -> Vec<Value> {
+    let (host, token) = stage.relay();
+    let (mut events, mut after) = (vec![], 0);
+    loop {
+        let mut stream = std::net::TcpStream::connect(&host).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(
+            stream,
+            "GET /v1/sessions/{session}/history?after={after} HTTP/1.1\r\nHost: \
+             {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 2"), "{answer}");
+        let page: Value = serde_json::from_str(body).unwrap();
+        events.extend(page["events"].as_array().unwrap().iter().cloned());
+        if page["has_more"] == false {
+            return events;
+        }
+        after = page["last_sequence"].as_u64().unwrap();
+    }
 }
 
 /// Uploads a picture. Gives its id.

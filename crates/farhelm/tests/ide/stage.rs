@@ -2,15 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-use cdp::Browser;
+use std::process::Command;
+
+use cdp::{Browser, Heard};
 use fake_panels::{Chromium, Panels};
 use serde_json::{Value, json};
 
+use crate::ide::foreign::Served;
+use crate::ide::sights;
 use crate::support::{PATIENCE, Place, Up};
 
-/// Everything that a test needs. Dropped, all of it ends.
+/// Everything that a test needs. Dropped, all of it ends; where the test failed, what its pages
+/// showed is printed before.
 pub(crate) struct Stage {
     pub(crate) up: Option<Up>,
+    served: Vec<Served>,
     pub(crate) place: Place,
     pub(crate) panels: Panels,
     pub(crate) chromium: Option<Chromium>,
@@ -32,7 +38,8 @@ impl Stage {
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let (port, runtime) = (chromium.port(), runtime.unwrap());
         let place = Place::new();
-        Some(Self { up: None, place, panels, chromium: Some(chromium), port, runtime })
+        let (up, served, chromium) = (None, vec![], Some(chromium));
+        Some(Self { up, served, place, panels, chromium, port, runtime })
     }
 
     /// Starts the machine, or starts it again.
@@ -44,6 +51,14 @@ impl Stage {
         let port = self.port.to_string();
         let words = [&["--no-demo", "--ide-ports", &port], more].concat();
         self.up = Some(self.place.up(&words));
+    }
+
+    /// Starts a program that serves a page, for as long as the stage is there. Gives its address.
+    pub(crate) fn serve(&mut self, command: Command) -> String {
+        let served = Served::start(command);
+        let url = served.url.clone();
+        self.served.push(served);
+        url
     }
 
     /// Where clients go: the relay's address, and the owner's token.
@@ -119,26 +134,43 @@ impl Stage {
         self.runtime.block_on(run).unwrap();
     }
 
-    /// Loads a page anew, and says yes where it asks whether it should leave what it is at.
+    /// Reloads a page, says yes where it asks whether to leave, and waits until the browser tells
+    /// that another document is there and loaded.
     pub(crate) fn reload(&self, target: &str) {
         let address = format!("127.0.0.1:{}", self.port);
         let run = async {
             let browser = Browser::connect(&address).await?;
             let session = browser.attach(target).await?;
+            let mut events = browser.events().await?;
             browser.call(Some(&session), "Page.enable", json!({})).await?;
-            browser.call(Some(&session), "Page.reload", json!({})).await?;
-            let yes = json!({"accept": true});
-            for _ in 0..20 {
-                let answered =
-                    browser.call(Some(&session), "Page.handleJavaScriptDialog", yes.clone()).await;
-                if answered.is_ok() {
-                    break;
+            let reload = browser.call_within(PATIENCE, Some(&session), "Page.reload", json!({}));
+            let load = async {
+                let mut is_another = false;
+                while let Some(heard) = events.next().await {
+                    let Heard::Event(event) = heard else { panic!("events were lost") };
+                    if event.session.as_ref() != Some(&session) {
+                        continue;
+                    }
+                    match event.method.as_str() {
+                        "Page.javascriptDialogOpening" => {
+                            let yes = json!({"accept": true});
+                            let method = "Page.handleJavaScriptDialog";
+                            browser.call(Some(&session), method, yes).await?;
+                        }
+                        "Page.frameNavigated" if event.params["frame"]["parentId"].is_null() => {
+                            is_another = true;
+                        }
+                        "Page.loadEventFired" if is_another => return Ok(()),
+                        _ => {}
+                    }
                 }
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-            Ok::<(), cdp::Fault>(())
+                Err(cdp::Fault::Closed)
+            };
+            let (asked, loaded) = tokio::join!(reload, load);
+            asked.and(loaded)
         };
-        self.runtime.block_on(run).unwrap();
+        let within = async { tokio::time::timeout(PATIENCE, run).await };
+        self.runtime.block_on(within).expect("the page is loaded again").unwrap();
     }
 
     /// Clicks what is in sight.
@@ -216,12 +248,19 @@ impl Stage {
         self.in_page(target, &[mouse("mousePressed"), mouse("mouseReleased")]);
     }
 
+    /// The sessions, as far as they can be had: for somebody who looks why a test failed.
+    fn listed(&self) -> Value {
+        let output = self.place.run(&["sessions", "--json"]);
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    }
+
     pub(crate) fn sessions(&self) -> Vec<Value> {
         let told = self.place.json(&["sessions", "--json"]);
         told["sessions"].as_array().unwrap().clone()
     }
 
-    /// Waits until the sessions are as wanted.
+    /// Asks again and again until it is as wanted. Only for what stays as it is: what passes may
+    /// have passed between two looks, and is waited for in the ledger (`Lines::until`).
     pub(crate) fn until<T>(&self, what: &str, wanted: impl Fn(&[Value]) -> Option<T>) -> T {
         let begun = Instant::now();
         loop {
@@ -272,6 +311,15 @@ impl Stage {
     }
 }
 
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let seen = self.runtime.block_on(sights::seen(self.port));
+            eprintln!("sessions: {:#}\n{seen}", self.listed());
+        }
+    }
+}
+
 /// A page that one is attached to.
 pub(crate) struct Page {
     browser: Browser,
@@ -284,6 +332,11 @@ fn doing(detail: &Value) -> String {
         "(document.querySelector('#active-frame')?.contentDocument ?? document).dispatchEvent(new \
          CustomEvent('panel:do', {{detail: {detail}}}))"
     )
+}
+
+/// Whether an event tells that a session is like this from now on.
+pub(crate) fn is_now(event: &Value, status: &str) -> bool {
+    event["type"] == "session_status" && event["status"] == status
 }
 
 /// The one session that is well.

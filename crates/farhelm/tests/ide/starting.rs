@@ -2,12 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use crate::ide::stage::{Stage, id};
-use crate::support::PATIENCE;
 
 /// A program that is started by the machine, outlives it, and is ended here.
 pub(crate) struct Program {
@@ -103,10 +101,8 @@ fn an_ide_that_opens_no_port_is_waited_for_and_one_that_cannot_be_started_is_nam
     let words = refusal(&stage, &["launch", "cursor"]);
     assert!(words.contains("agent_not_open") && words.contains("/nowhere/at-all"), "{words}");
 
-    let begun = Instant::now();
     let words = refusal(&stage, &["launch", "antigravity"]);
     assert!(words.contains("launch_timeout"), "{words}");
-    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
     let open = |it: &&Value| it["status"] == "healthy";
     assert_eq!(stage.sessions().iter().filter(open).count(), 0);
 }

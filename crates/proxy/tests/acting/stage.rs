@@ -12,7 +12,7 @@ use fake_panels::{Chromium, Entry, Panels};
 use proxy::panels::acting::Actor;
 use serde_json::{Value, json};
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The profile of the panels that are there for one editor alone.
 pub(crate) fn plain_profile(editor: &str) -> Profile {

@@ -332,6 +332,7 @@ impl Checker {
     fn deed(&mut self, deed: &Deed) {
         match deed {
             Deed::Click(any) => self.some_selectors("click", any),
+            Deed::Focus(any) => self.some_selectors("focus", any),
             Deed::Wait(any) => self.some_selectors("wait", any),
             Deed::Key(key) if !is_key(key) => {
                 self.key("key", |this| this.refuse("is no key, such as F1 or Control+Shift+P"));

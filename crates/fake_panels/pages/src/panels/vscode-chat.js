@@ -1,7 +1,7 @@
 // VS Code's own Chat: Monaco, a list that shows only some rows, dialogs that are there twice.
 import { start } from "../chat.js";
 import { monacoEditor } from "../editors/monaco.js";
-import { h } from "../page.js";
+import { h, mutates } from "../page.js";
 import { loading } from "../plain.js";
 
 start({
@@ -18,7 +18,9 @@ start({
     this.sendButton = h("div", { class: "chat-submit-button" }, send);
     this.stopButton = h("a", { class: "action-label codicon codicon-stop-circle", role: "button", tabindex: "0", "aria-label": "Cancel (Ctrl+Escape)", style: "display: none", click: () => chat.stop() }, "■");
     const name = h("a", { class: "model-picker-name", role: "button", "aria-label": `Models, ${chat.model}`, click: () => this.openMenu(chat, name) }, chat.model);
-    const box = h("div", { class: "interactive-input-editor" });
+    // Its own key for a new chat counts only while the cursor is in its field.
+    const key = (event) => event.key === "n" && event.ctrlKey && (event.preventDefault(), chat.newChat());
+    const box = h("div", { class: "interactive-input-editor", keydown: key });
     host.append(h("div", { class: "monaco-workbench" }, h("input", { class: "code", "aria-label": "Code" }),
       h("a", { role: "button", "aria-label": "New Chat (Ctrl+N)", href: "#", click: (event) => (event.preventDefault(), chat.newChat()) }, "+"),
       h("div", { class: "interactive-session" }, list, this.dialogHost, this.carousel,
@@ -37,7 +39,8 @@ start({
     }, h("span", { class: "title" }, model));
     const more = h("div", {
       class: "monaco-list-row action", "aria-label": "Other Models", style: "position: static",
-      click: () => (more.remove(), rows.append(...chat.models.slice(1).map(entry))),
+      // VS Code keeps it.
+      click: () => (mutates("keep-more") || more.remove(), rows.append(...chat.models.slice(1).map(entry))),
     }, h("span", { class: "title" }, "Other Models"));
     rows.append(entry(chat.models[0]), more);
     document.body.append(widget);

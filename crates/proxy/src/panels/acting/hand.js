@@ -85,6 +85,12 @@
     return active != null && active !== document.body && (element === active || element.contains(active));
   };
 
+  // By script; whether the focus is there now.
+  const focused = (element) => {
+    if (!isFocusWithin(element)) field(element).focus({ preventScroll: true });
+    return isFocusWithin(element);
+  };
+
   const BLOCKS = new Set(["P", "DIV", "LI", "PRE", "BLOCKQUOTE", "UL", "OL", "H1", "H2", "H3"]);
 
   // The lines of an editable element, as its editor would send them.
@@ -472,9 +478,12 @@
 
     focusComposer() {
       const element = composer();
-      if (!element) return false;
-      if (!isFocusWithin(element)) field(element).focus({ preventScroll: true });
-      return isFocusWithin(element);
+      return element != null && focused(element);
+    },
+    // What a step puts the cursor into; whether it is there.
+    focus(wanted) {
+      const element = locate(wanted);
+      return element != null && focused(element);
     },
 
     // A selection of everything in the composer, by script; keys do it again, trusted.
@@ -664,6 +673,10 @@
       dialogGone: ({ dialog }) =>
         globalThis.__farhelm?.dialog(dialog) == null || (pressed != null && !pressed.isConnected),
       listed: () => options().length > 0,
+      // The menu shows other entries than it did, or no way to more of them.
+      unfolded({ wanted, shown }) {
+        return locate(wanted) == null || String(hand.options()) !== String(shown);
+      },
       model: ({ name }) => hand.model() === name,
       grown: ({ signs }) => hand.signs() !== signs,
     },

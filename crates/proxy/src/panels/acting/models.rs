@@ -1,7 +1,8 @@
 //! Which models a panel offers, and choosing one. Opens a menu, so only when somebody asks.
 //!
 //! **Invariant:** a menu that was opened is closed again, and only an entry whose whole name is
-//! the wanted one is pressed.
+//! the wanted one is pressed. Where a notification lies over the menu's button or an entry, it is
+//! pressed by script: that very element, and never what lies over it.
 //!
 //! Not here: reading the present model without opening anything (the observer).
 
@@ -10,13 +11,13 @@ use std::time::Duration;
 use agents::panel::Done;
 use agents::panel::profile::{ModelRules, Press};
 use domain::content::Failure;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::attention::Attention;
 use super::fault::{failed, hindered, lost, unheard};
 use super::hand::Hand;
 use super::input::Chord;
-use super::pressing::{Pressed, click_first};
+use super::pressing::{Pressed, clicked};
 
 /// A menu opens within this time.
 const MENU_TIMEOUT: Duration = Duration::from_secs(5);
@@ -86,6 +87,7 @@ async fn open(hand: &Hand<'_>, rules: &ModelRules) -> Result<(), Failure> {
     for how in [Press::Mouse, Press::Pointer] {
         match hand.press(&button, how).await.map_err(|fault| lost(&fault))? {
             Pressed::Landed => {}
+            Pressed::Hindered(_) if how == Press::Mouse => continue,
             Pressed::Absent => {
                 let words = "The panel does not show which model it uses";
                 return Err(Failure::new("control_not_supported", words));
@@ -112,12 +114,30 @@ async fn show_more(hand: &Hand<'_>, rules: &ModelRules) -> Result<(), Failure> {
     let is_there: bool =
         hand.call("isThere", std::slice::from_ref(&more)).await.map_err(|fault| lost(&fault))?;
     if is_there {
-        click_first(hand, &more, "rest of the models").await?;
-        let gone = hand.until("gone", json!({"wanted": more}), MENU_TIMEOUT).await;
-        // Where it stays, the list may have grown all the same.
-        gone.map_err(|fault| lost(&fault))?;
+        let shown: Vec<String> = hand.call("options", &[]).await.map_err(|fault| lost(&fault))?;
+        press_entry(hand, &more, "rest of the models").await?;
+        // What opened the rest goes in some panels and stays in others.
+        let check = json!({"wanted": more, "shown": shown});
+        let unfolded = hand.until("unfolded", check, MENU_TIMEOUT).await;
+        unfolded.map_err(|fault| lost(&fault))?;
     }
     Ok(())
+}
+
+/// Presses something in the open menu.
+async fn press_entry(hand: &Hand<'_>, wanted: &Value, what: &str) -> Result<(), Failure> {
+    let by_mouse = hand.press(wanted, Press::Mouse).await.map_err(|fault| lost(&fault))?;
+    let pressed = match by_mouse {
+        Pressed::Hindered(_) => {
+            hand.press(wanted, Press::Pointer).await.map_err(|fault| lost(&fault))?
+        }
+        Pressed::Landed
+        | Pressed::Absent
+        | Pressed::Disabled
+        | Pressed::Astray
+        | Pressed::Unknown(_) => by_mouse,
+    };
+    clicked(pressed, what)
 }
 
 async fn chosen(hand: &Hand<'_>, rules: &ModelRules, name: &str) -> Result<Done, Failure> {
@@ -131,7 +151,7 @@ async fn chosen(hand: &Hand<'_>, rules: &ModelRules, name: &str) -> Result<Done,
         let words = format!("The panel's menu has no model named {name:?}");
         return Err(Failure::new("model_not_available", words));
     }
-    click_first(hand, &wanted, "model's entry").await?;
+    press_entry(hand, &wanted, "model's entry").await?;
     let shown = hand.until("model", json!({"name": name}), SHOWN_TIMEOUT).await;
     if shown.map_err(|fault| lost(&fault))? {
         return Ok(Done::Plainly);

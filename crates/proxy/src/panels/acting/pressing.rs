@@ -23,6 +23,8 @@ use super::input::Chord;
 
 /// A dialog that was answered goes within this time.
 const DIALOG_GONE_TIMEOUT: Duration = Duration::from_secs(5);
+/// A run that has just begun shows its stop button within this time.
+const STOPPABLE_TIMEOUT: Duration = Duration::from_secs(3);
 /// A run that was stopped is over within this time.
 const STOPPED_TIMEOUT: Duration = Duration::from_secs(10);
 /// A radio button lets its submit button come to life.
@@ -283,6 +285,11 @@ pub(super) async fn stop(hand: &Hand<'_>) -> Result<Done, Failure> {
     };
     let wanted = json!({"kind": "control", "name": "stop"});
     let idle = || Failure::new("agent_not_active", "The panel shows no stop button: nothing runs");
+    // The driver knows of a run: its button may only be slow.
+    let there = hand.until("there", json!({"wanted": wanted}), STOPPABLE_TIMEOUT).await;
+    if !there.map_err(|fault| lost(&fault))? {
+        return Err(idle());
+    }
     let mut failure = missing("stop button");
     let mut has_landed = false;
     for how in ladder {
@@ -320,7 +327,12 @@ pub(super) async fn click_first(
     wanted: &Value,
     what: &str,
 ) -> Result<(), Failure> {
-    match hand.press(wanted, Press::Mouse).await.map_err(|fault| lost(&fault))? {
+    clicked(hand.press(wanted, Press::Mouse).await.map_err(|fault| lost(&fault))?, what)
+}
+
+/// What came of clicking something that belongs to no question and no run.
+pub(super) fn clicked(pressed: Pressed, what: &str) -> Result<(), Failure> {
+    match pressed {
         Pressed::Landed => Ok(()),
         Pressed::Absent => Err(missing(what)),
         Pressed::Disabled => Err(failed(format!("The {what} cannot be pressed now"))),

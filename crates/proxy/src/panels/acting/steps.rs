@@ -1,4 +1,4 @@
-//! A profile's steps: click, key, type, wait.
+//! A profile's steps: click, focus, key, type, wait.
 //!
 //! Not here: when a profile's steps are taken (`panels`).
 
@@ -36,7 +36,17 @@ async fn take_all(hand: &Hand<'_>, steps: &[Step]) -> Result<(), Failure> {
             Step::Click(any) => {
                 let wanted = json!({"kind": "any", "any": any});
                 wait(hand, any).await?;
-                click_first(hand, &wanted, &format!("{:?}", any.first())).await?;
+                click_first(hand, &wanted, &format!("{:?}", first(any))).await?;
+            }
+            Step::Focus(any) => {
+                let wanted = json!({"kind": "any", "any": any});
+                wait(hand, any).await?;
+                let is_in: bool =
+                    hand.call("focus", &[wanted]).await.map_err(|fault| lost(&fault))?;
+                if !is_in {
+                    let field = first(any);
+                    return Err(failed(format!("The field {field:?} does not take the cursor")));
+                }
             }
             Step::Key(name) => {
                 let state = hand.state().await.map_err(|fault| lost(&fault))?;
@@ -52,8 +62,13 @@ async fn take_all(hand: &Hand<'_>, steps: &[Step]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What people know a step's element by.
+fn first(any: &[String]) -> &str {
+    any.first().map_or("", String::as_str)
+}
+
 async fn wait(hand: &Hand<'_>, any: &[String]) -> Result<(), Failure> {
     let check = json!({"wanted": {"kind": "any", "any": any}});
     let came = hand.until("there", check, STEP_TIMEOUT).await.map_err(|fault| lost(&fault))?;
-    if came { Ok(()) } else { Err(missing(&format!("{:?}", any.first().map_or("", |s| s)))) }
+    if came { Ok(()) } else { Err(missing(&format!("{:?}", first(any)))) }
 }
