@@ -136,14 +136,15 @@ impl Books {
     }
 
     /// Opens the books as tasks of the current runtime, for a simulation: `turn` is awaited
-    /// before each group, so that a simulated disk takes its time.
+    /// before each group and before each read, so that a simulated disk takes its time.
     pub fn as_tasks<F>(
         ledger: Box<dyn Ledger>,
         owner: &str,
+        retention: Retention,
         clock: Arc<dyn Clock>,
         metrics: Arc<Metrics>,
         tasks: &Tasks,
-        turn: impl Fn() -> F + Send + 'static,
+        turn: impl Fn() -> F + Clone + Send + 'static,
     ) -> Result<Self, Fault>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -151,10 +152,10 @@ impl Books {
         let (writes, mut write_queue) = mpsc::unbounded_channel();
         let (reads, mut read_queue) = mpsc::unbounded_channel();
         let mut reader = ledger.reader()?;
-        let retention = Retention::default();
         let owner: Arc<str> = owner.into();
         let mut scribe =
             Writer { ledger, owner: owner.clone(), retention, clock, metrics, stopped: false };
+        let turn_of_reads = turn.clone();
         tasks.spawn("ledger-write", async move {
             while !scribe.stopped
                 && let Some(first) = write_queue.recv().await
@@ -165,6 +166,7 @@ impl Books {
         });
         tasks.spawn("ledger-read", async move {
             while let Some(job) = read_queue.recv().await {
+                turn_of_reads().await;
                 serve_read(reader.as_mut(), job);
             }
         });

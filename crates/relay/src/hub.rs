@@ -100,6 +100,7 @@ pub struct Hub(Arc<Inner>);
 struct Inner {
     ring: broadcast::Sender<Weak<Vec<Live>>>,
     kept: Mutex<Kept>,
+    bursts_max: usize,
 }
 
 /// What the ring points at, oldest first.
@@ -124,11 +125,17 @@ pub enum Missing {
 
 impl Default for Hub {
     fn default() -> Self {
-        Self(Arc::new(Inner { ring: broadcast::Sender::new(RING_BURSTS), kept: Mutex::default() }))
+        Self::with_room_for(RING_BURSTS)
     }
 }
 
 impl Hub {
+    /// A ring of another size than [`RING_BURSTS`]: a power of two.
+    pub(crate) fn with_room_for(bursts_max: usize) -> Self {
+        let ring = broadcast::Sender::new(bursts_max);
+        Self(Arc::new(Inner { ring, kept: Mutex::default(), bursts_max }))
+    }
+
     /// Shows something to everyone. Nobody watching is fine.
     pub(crate) fn publish(&self, burst: Vec<Live>) {
         if burst.is_empty() || self.0.ring.receiver_count() == 0 {
@@ -136,7 +143,9 @@ impl Hub {
         }
         let burst = Arc::new(burst);
         let pointer = Arc::downgrade(&burst);
-        let _outgrown = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).keep(burst);
+        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let _outgrown = kept.keep(burst, self.0.bursts_max);
+        drop(kept);
         let _ = self.0.ring.send(pointer);
     }
 
@@ -148,12 +157,12 @@ impl Hub {
 
 impl Kept {
     /// Keeps a burst, and gives back those that it leaves no room for.
-    fn keep(&mut self, burst: Burst) -> Vec<Burst> {
+    fn keep(&mut self, burst: Burst, bursts_max: usize) -> Vec<Burst> {
         let bytes = burst.iter().map(Live::bytes).sum();
         self.bursts.push_back((burst, bytes));
         self.bytes += bytes;
         let mut outgrown = vec![];
-        while self.bursts.len() > RING_BURSTS
+        while self.bursts.len() > bursts_max
             || (self.bytes > RING_BYTES_MAX && self.bursts.len() > 1)
         {
             let Some((burst, bytes)) = self.bursts.pop_front() else { break };

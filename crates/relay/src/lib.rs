@@ -24,6 +24,6 @@ mod watchers;
 pub use books::{Books, EventPage};
 pub use directory::Directory;
 pub use owner::Joined;
-pub use relay::{Policies, Relay};
+pub use relay::{Bounds, Policies, Relay};
 pub use tasks::Tasks;
 pub use watchers::Watchers;

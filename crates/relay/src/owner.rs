@@ -46,7 +46,7 @@ pub(crate) const APPENDS_IN_FLIGHT_MAX: u64 = 8;
 /// Events that are read at once when a session is brought back.
 const LOAD_PAGE_EVENTS: usize = 4_096;
 /// Events between two stored states.
-const SNAPSHOT_EVERY_EVENTS: u64 = 512;
+pub(crate) const SNAPSHOT_EVERY_EVENTS: u64 = 512;
 /// The longest sleep towards a deadline: wall clocks jump, and laptops sleep.
 pub(crate) const NAP_MS_MAX: u64 = 5_000;
 /// How long after a failed commit the ledger is looked at again, unless somebody asks before.
@@ -95,6 +95,7 @@ pub(crate) struct Shared {
     pub metrics: Arc<Metrics>,
     pub policy: Policy,
     pub tasks: Tasks,
+    pub snapshot_every_events: u64,
 }
 
 pub(crate) struct Owner {
@@ -403,7 +404,7 @@ impl Owner {
         append.entries = entries;
         append.sends = sends;
         let head = loaded.session.head();
-        if head.0 - loaded.snapshot_at.0 >= SNAPSHOT_EVERY_EVENTS {
+        if head.0 - loaded.snapshot_at.0 >= self.shared.snapshot_every_events {
             let body = store::codec::encode_session(&loaded.session);
             append.snapshot = Some(Snapshot { sequence: head, body });
             loaded.snapshot_at = head;

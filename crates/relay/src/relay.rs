@@ -18,7 +18,7 @@ use crate::books::{Books, EventPage, EventsAsked};
 use crate::directory::Directory;
 use crate::fleet_owner::{self, FleetOwner};
 use crate::gate::RoomTaken;
-use crate::hub::{Hub, Published, Watch};
+use crate::hub::{Hub, Published, RING_BURSTS, Watch};
 use crate::metrics::Metrics;
 use crate::owner::{self, Input, Joined, Look, Owner, Reply};
 use crate::ports::Ports;
@@ -35,6 +35,24 @@ pub struct Policies {
     pub session: domain::session::Policy,
     /// Of the fleet.
     pub fleet: fleet::Policy,
+}
+
+/// Sizes that are the same in every relay that people run. A simulation makes them small, so that
+/// its short runs reach them.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Bursts in the ring that watchers read from: a power of two. A watcher that is further
+    /// behind reads the ledger.
+    pub ring_bursts: usize,
+    /// Events between two stored states of a session.
+    pub snapshot_every_events: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        let (ring_bursts, snapshot_every_events) = (RING_BURSTS, owner::SNAPSHOT_EVERY_EVENTS);
+        Self { ring_bursts, snapshot_every_events }
+    }
 }
 
 /// The handle. Cheap to clone.
@@ -60,7 +78,19 @@ impl Relay {
         policies: Policies,
         metrics: Arc<Metrics>,
     ) -> Result<Self, store::Fault> {
-        let (hub, routes) = (Hub::default(), Arc::new(Routes::default()));
+        Self::start_within(Bounds::default(), books, ports, policies, metrics).await
+    }
+
+    /// The same with other bounds.
+    pub async fn start_within(
+        bounds: Bounds,
+        books: Books,
+        ports: Ports,
+        policies: Policies,
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, store::Fault> {
+        let hub = Hub::with_room_for(bounds.ring_bursts);
+        let routes = Arc::new(Routes::default());
         let directory = Arc::new(Directory::default());
         let (mut reached, mut waiting) = (vec![], BTreeSet::new());
         for row in books.streams().await? {
@@ -85,7 +115,17 @@ impl Relay {
         };
         let policy = policies.session;
         let tasks = ports.tasks.clone();
-        let shared = owner::Shared { books, hub, directory, routes, clock, metrics, policy, tasks };
+        let shared = owner::Shared {
+            books,
+            hub,
+            directory,
+            routes,
+            clock,
+            metrics,
+            policy,
+            tasks,
+            snapshot_every_events: bounds.snapshot_every_events,
+        };
         let (owners, fleet) = (Mutex::default(), fleet.spawn(&ports.tasks));
         // Looking is at most half the work of a launch.
         let machine_answers_within = Duration::from_millis(policies.fleet.launch_timeout_ms / 2);

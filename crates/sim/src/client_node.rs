@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use client::{Event, Happening, Machine, Settings};
-use domain::Timestamp;
+use domain::{Principal, Role, Timestamp};
 use relay::ports::Clock;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::clock::SimClock;
+use crate::credentials::Credentials;
 use crate::net::End;
 
 /// How long a client waits for any frame before it believes that the connection is gone.
@@ -35,8 +36,10 @@ pub(crate) enum Deed {
         /// What.
         text: String,
     },
-    /// Sends a control frame.
+    /// Says something else, once.
     Control(Value),
+    /// Wants to see one more session from its beginning, and dials again for it.
+    Follow(String),
     /// Answers whatever prompt it sees.
     Answer,
     /// Drops the connection.
@@ -60,8 +63,27 @@ pub(crate) struct Seen {
     pub(crate) unconfirmed: usize,
     /// The cursor after each session's last frame.
     pub(crate) cursors: BTreeMap<String, u64>,
-    /// Histories that began anew.
-    pub(crate) anew: usize,
+    /// Where histories began anew, because the relay no longer had what was missed.
+    pub(crate) anew: Vec<Anew>,
+    /// Launches that came to something, with their sessions.
+    pub(crate) launched: BTreeMap<String, String>,
+    /// From here on nothing may be heard.
+    pub(crate) is_cut_off: bool,
+    /// Frames that were heard all the same.
+    pub(crate) heard_too_much: usize,
+}
+
+/// A history that began anew.
+#[derive(Debug)]
+pub(crate) struct Anew {
+    /// Whose.
+    pub(crate) session: String,
+    /// The event up to which its messages reach.
+    pub(crate) last_sequence: u64,
+    /// Their ids.
+    pub(crate) messages: Vec<String>,
+    /// How many events had been shown before.
+    pub(crate) place: usize,
 }
 
 /// A person of the simulated world.
@@ -69,21 +91,29 @@ pub(crate) struct ClientNode {
     /// What it was shown.
     pub(crate) seen: Arc<Mutex<Seen>>,
     /// What it does next.
-    pub(crate) deeds: mpsc::UnboundedSender<Deed>,
+    deeds: mpsc::UnboundedSender<Deed>,
+    /// Who it is.
+    pub(crate) principal: Principal,
+    /// Whether its client knows more than the document.
+    pub(crate) is_full: bool,
+    /// From the revocation of its credential on.
+    pub(crate) is_revoked: bool,
 }
 
 impl ClientNode {
     /// A person who follows these sessions from their beginning.
-    pub(crate) fn spawn(name: &str, sessions: &[String], clock: SimClock) -> Self {
+    pub(crate) fn spawn(name: &str, is_full: bool, sessions: &[String], clock: SimClock) -> Self {
         let (deeds, inbox) = mpsc::unbounded_channel();
         let seen = Arc::new(Mutex::new(Seen::default()));
-        let mut machine = Machine::new(Settings::full(name, name));
+        let settings = if is_full { Settings::full(name, name) } else { Settings::plain(name) };
+        let mut machine = Machine::new(settings);
         for session in sessions {
             machine.follow(session, 0);
         }
         let person = Person { machine, seen: seen.clone(), clock, end: None, answers: 0 };
         tokio::spawn(person.run(inbox));
-        Self { seen, deeds }
+        let principal = Credentials::principal(name, Role::Operator);
+        Self { seen, deeds, principal, is_full, is_revoked: false }
     }
 
     /// Does something.
@@ -94,6 +124,11 @@ impl ClientNode {
     /// Opens a connection.
     pub(crate) fn dial(&self, end: End) {
         self.does(Deed::Dial(DialedEnd(Arc::new(Mutex::new(Some(end))))));
+    }
+
+    /// From here on nothing may be heard.
+    pub(crate) fn cut_off(&self) {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).is_cut_off = true;
     }
 
     /// Looks at what it was shown.
@@ -162,6 +197,12 @@ impl Person {
                 self.note(|seen| seen.unconfirmed = unconfirmed);
             }
             Deed::Control(frame) => self.say(&frame),
+            Deed::Follow(session) => {
+                if self.machine.cursor(&session).is_none() {
+                    self.machine.follow(&session, 0);
+                    self.hang_up();
+                }
+            }
             Deed::Answer => self.answer(),
             Deed::HangUp => self.hang_up(),
         }
@@ -186,6 +227,7 @@ impl Person {
     }
 
     fn hear(&mut self, frame: &Bytes) {
+        self.note(|seen| seen.heard_too_much += usize::from(seen.is_cut_off));
         let text = String::from_utf8_lossy(frame);
         let (happened, replies) = self.machine.on_text(&text);
         for happening in happened {
@@ -201,11 +243,9 @@ impl Person {
     fn take_in(&mut self, happening: Happening) {
         match happening {
             Happening::Event(event) => {
-                let cursor = self.machine.cursor(&event.session);
+                let Some(cursor) = self.machine.cursor(&event.session) else { return };
                 self.note(|seen| {
-                    if let Some(cursor) = cursor {
-                        seen.cursors.insert(event.session.clone(), cursor);
-                    }
+                    seen.cursors.insert(event.session.clone(), cursor);
                     watch_prompts(seen, &event);
                     seen.events.entry(event.session.clone()).or_default().push(event);
                 });
@@ -216,11 +256,23 @@ impl Person {
                     *cursor = last_sequence.max(*cursor);
                 });
             }
-            Happening::Anew { .. } => self.note(|seen| seen.anew += 1),
-            Happening::Connected(_)
-            | Happening::Sessions(_)
-            | Happening::Delta(_)
-            | Happening::Answer(_) => {}
+            Happening::Anew { session, messages, last_sequence } => self.note(|seen| {
+                let id = |message: &Value| message["message_id"].as_str().map(str::to_owned);
+                let messages = messages.iter().filter_map(id).collect();
+                let place = seen.events.get(&session).map_or(0, Vec::len);
+                seen.cursors.insert(session.clone(), last_sequence);
+                seen.anew.push(Anew { session, last_sequence, messages, place });
+            }),
+            Happening::Answer(frame) => {
+                if frame["type"] == "session_launch_ack" {
+                    let text = |name: &str| frame[name].as_str().unwrap_or_default().to_owned();
+                    let (request, session) = (text("request_id"), text("session_id"));
+                    self.note(|seen| {
+                        seen.launched.insert(request, session);
+                    });
+                }
+            }
+            Happening::Connected(_) | Happening::Sessions(_) | Happening::Delta(_) => {}
         }
     }
 

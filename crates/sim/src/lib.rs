@@ -1,18 +1,37 @@
-//! The whole system on one thread from a seed: the real relay, proxy engine and client machine on
-//! a simulated disk, network and clock, with crashes, partitions, failing commits and clock jumps.
+//! The whole system on one thread from a seed: the real relay, proxies and clients of all five
+//! dialects on a simulated disk, network and clock.
+//!
+//! | what is there | what happens |
+//! |---|---|
+//! | native clients with and without extensions | sends, repeats, files, answers, controls, launches, closing, erasing |
+//! | clients of the four other dialects | sends, decisions, interrupts |
+//! | proxies with a journal, and plain version 1 proxies | crashes between any two writes, absence, standing still |
+//! | the relay, with small rings and snapshots | crashes, standing still, retention, a revoked credential |
+//! | its disk: memory, and in every tenth world `SQLite` on files | failing syncs, outcomes unknown, no room, loss of power, a flipped bit |
+//! | network and clock | delays, repeats, cuts, silence, jumps both ways |
+//!
+//! At the end everything is made whole and comes to rest. Then whole ledgers are compared with
+//! what every client was shown and with what every agent received (`check`).
 //!
 //! **Invariant**: the same seed gives the same run.
 //!
 //! Not here: real processes and real disks (`crates/farhelm/tests/kill.rs`).
 
+mod archive;
 mod check;
 mod client_node;
 mod clock;
+mod credentials;
+mod disk;
 mod net;
+mod plain_proxy;
 mod proxy_node;
 mod relay_node;
 mod rng;
 mod sabotage;
+mod uploads;
+mod visitor_node;
+mod witness;
 mod world;
 
 pub use sabotage::Sabotage;

@@ -2,33 +2,47 @@
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use sim::{Options, run};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let (mut seeds, mut from) = (2_000_u64, 0_u64);
+    let mut goes_on = false;
     while let Some(name) = arguments.next() {
+        if name == "--go-on" {
+            goes_on = true;
+            continue;
+        }
         let value = arguments.next().and_then(|value| value.parse().ok());
         match (name.as_str(), value) {
             ("--seeds", Some(value)) => seeds = value,
             ("--from", Some(value)) => from = value,
             _ => {
-                say("usage: sim [--seeds N] [--from SEED]    example: sim --seeds 100000");
+                say("usage: sim [--seeds N] [--from SEED] [--go-on]");
+                say("example: sim --seeds 100000    --go-on: list every wrong seed, briefly");
                 return ExitCode::from(2);
             }
         }
     }
     let live = std::io::stderr().is_terminal();
-    let (mut sent, mut events) = (0, 0);
+    let (mut sent, mut events, mut faults, mut wrong) = (0, 0, 0, 0);
+    let (begun, mut simulated) = (Instant::now(), Duration::ZERO);
     for seed in from..from.saturating_add(seeds) {
         let outcome = run(seed, Options::default());
         sent += outcome.sends;
         events += outcome.events;
-        if !outcome.wrong.is_empty() {
+        faults += outcome.faults;
+        simulated += outcome.simulated;
+        if let (Some(first), true) = (outcome.wrong.first(), goes_on) {
+            wrong += 1;
+            say(&format!("seed {seed}: {first}"));
+        } else if !outcome.wrong.is_empty() {
             say(&format!("seed {seed} is wrong:"));
             outcome.trace.iter().for_each(|line| say(line));
             outcome.ledger.iter().for_each(|line| say(line));
+            outcome.shown.iter().for_each(|line| say(line));
             outcome.wrong.iter().for_each(|line| say(&format!("WRONG: {line}")));
             say(&format!("again: cargo xtask sim --from {seed} --seeds 1"));
             return ExitCode::FAILURE;
@@ -40,8 +54,16 @@ fn main() -> ExitCode {
             say(&format!("{done} of {seeds} seeds"));
         }
     }
-    say(&format!("{seeds} seeds, {sent} sends, {events} events: all well"));
-    ExitCode::SUCCESS
+    let real = begun.elapsed();
+    let times = simulated.as_secs_f64() / real.as_secs_f64();
+    let each = faults / seeds.max(1);
+    say(&format!(
+        "{seeds} seeds in {:.0} s ({times:.0} times as fast as real time), {each} faults in each, \
+         {sent} sends, {events} events: {}",
+        real.as_secs_f64(),
+        if wrong == 0 { "all well".to_owned() } else { format!("{wrong} are wrong") }
+    ));
+    if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn say(line: &str) {

@@ -1,14 +1,14 @@
 //! Simulated connections: ordered frames that take their time, ends that break.
 //!
 //! A connection breaks in two ways. *Cut*: both ends hear of it at once and what was on its way is
-//! lost. *Silent*: frames vanish and nobody is told, until somebody misses a heartbeat.
+//! lost. *Silent*: frames vanish and nobody is told, until somebody misses a heartbeat, or the
+//! system gives the connection up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use relay::gate::{Incoming, Transport};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
@@ -33,9 +33,14 @@ impl Break {
         self.0.changed.notify_waiters();
     }
 
-    /// Nobody hears of it.
-    pub(crate) fn silence(&self) {
+    /// Nobody hears of it, for so long.
+    pub(crate) fn silence(&self, noticed_after: Duration) {
         self.0.silent.store(true, Ordering::Relaxed);
+        let broken = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(noticed_after).await;
+            broken.cut();
+        });
     }
 }
 
@@ -82,6 +87,11 @@ pub(crate) fn connect(weather: Weather, rng: &mut Rng) -> (End, End, Break) {
 }
 
 impl End {
+    /// Nothing comes or goes any more.
+    pub(crate) fn cut(&self) {
+        Break(self.cable.clone()).cut();
+    }
+
     /// Sends one frame.
     pub(crate) fn send(&mut self, frame: &Bytes) -> Result<(), ()> {
         if self.cable.cut.load(Ordering::Relaxed) {
@@ -126,16 +136,4 @@ impl End {
         }
         self.pending.take().map(|(_, frame)| frame)
     }
-}
-
-impl Transport for End {
-    async fn receive(&mut self) -> Incoming {
-        End::receive(self).await.map_or(Incoming::Closed, Incoming::Text)
-    }
-
-    async fn send_all(&mut self, frames: &mut Vec<Bytes>) -> Result<(), ()> {
-        frames.drain(..).try_for_each(|frame| self.send(&frame))
-    }
-
-    async fn close(self, _code: u16, _reason: &str) {}
 }

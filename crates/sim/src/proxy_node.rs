@@ -2,78 +2,126 @@
 //!
 //! A crash may come between any two writes to the disk, and what was not synced may be lost.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use agents::demo;
+use agents::{File, demo};
 use bytes::Bytes;
-use domain::{MessageId, SessionId};
+use domain::SessionId;
 use proxy::catalog::Catalog;
 use proxy::disk::{Crash, MemoryDisk};
-use proxy::engine::Settings;
+use proxy::engine::{Fetch, FetchFault, Preparation, Prepared, Settings};
 use proxy::host::{Host, Input};
 use proxy::records::{Failing, MemoryRecords};
 use relay::ports::Clock;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use crate::clock::SimClock;
 use crate::net::End;
 use crate::rng::Rng;
+use crate::sabotage::ProxyDisk;
+use crate::uploads::SimUploads;
 
 /// Writes within which a crash may come.
 const CRASH_WITHIN_WRITES: u64 = 12;
 /// The longest a proxy sleeps: clocks jump.
 const NAP_MS_MAX: u64 = 1_000;
 
-type SimHost = Host<MemoryDisk, MemoryRecords>;
+type SimHost = Host<ProxyDisk, MemoryRecords>;
+
+/// Something for the proxy's process.
+enum Deed {
+    Dial(End),
+    /// It stands still for so long.
+    Pause(Duration),
+}
+
+/// What the world sees of it.
+#[derive(Debug, Default)]
+struct State {
+    is_connected: bool,
+    /// Every session that it ever had.
+    sessions: BTreeSet<SessionId>,
+    /// Those that it has, or of whose end the relay may not know.
+    open: BTreeSet<SessionId>,
+}
+
+impl State {
+    fn note(&mut self, host: &SimHost) {
+        let book = host.book();
+        self.open = book.sessions.keys().chain(book.closing.keys()).cloned().collect();
+        self.sessions.extend(self.open.iter().cloned());
+    }
+}
 
 /// A machine of the simulated world.
 pub(crate) struct ProxyNode {
     machine: String,
     clock: SimClock,
     rng: Rng,
-    disk: MemoryDisk,
+    disk: ProxyDisk,
     records: MemoryRecords,
-    session: SessionId,
-    connected: Arc<Mutex<bool>>,
-    running: Option<(AbortHandle, mpsc::UnboundedSender<End>)>,
+    uploads: SimUploads,
+    state: Arc<Mutex<State>>,
+    running: Option<(AbortHandle, mpsc::UnboundedSender<Deed>)>,
+    /// Until then its network is away.
+    pub(crate) away_until: Option<Instant>,
 }
 
 impl ProxyNode {
-    /// A machine with one demo session, running and not connected.
-    pub(crate) fn new(machine: &str, clock: SimClock, rng: Rng) -> Self {
+    /// A machine with one demo session, running and not connected. With `lies` set, its disk
+    /// says that it synced and did not.
+    pub(crate) fn new(
+        machine: &str,
+        lies: bool,
+        uploads: SimUploads,
+        clock: SimClock,
+        rng: Rng,
+    ) -> Self {
         let mut node = Self {
             machine: machine.to_owned(),
             clock,
             rng,
-            disk: MemoryDisk::default(),
+            disk: ProxyDisk { disk: MemoryDisk::default(), lies },
             records: MemoryRecords::default(),
-            session: "none".into(),
-            connected: Arc::default(),
+            uploads,
+            state: Arc::default(),
             running: None,
+            away_until: None,
         };
         node.restart();
         node
     }
 
-    /// Its demo session.
-    pub(crate) fn session(&self) -> &SessionId {
-        &self.session
+    /// Its name.
+    pub(crate) fn machine(&self) -> &str {
+        &self.machine
     }
 
-    /// What its agent received, by the agent's own record.
-    pub(crate) fn received(&self) -> Vec<MessageId> {
-        let lines = self.records.lines(&self.session);
-        let id = |line: &String| serde_json::from_str::<demo::Line>(line).ok().map(|line| line.id);
-        lines.iter().filter_map(id).collect()
+    /// Every session that it ever had.
+    pub(crate) fn sessions(&self) -> Vec<SessionId> {
+        self.lock().sessions.iter().cloned().collect()
+    }
+
+    /// Whether it has a session, or still has to tell of its end.
+    pub(crate) fn has(&self, session: &SessionId) -> bool {
+        self.lock().open.contains(session)
+    }
+
+    /// What a session's agent received, by the agent's own record.
+    pub(crate) fn received(&self, session: &SessionId) -> Vec<demo::Line> {
+        let lines = self.records.lines(session);
+        lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     /// Whether it runs and has no connection.
     pub(crate) fn wants_connection(&self) -> bool {
-        let connected = *self.connected.lock().unwrap_or_else(PoisonError::into_inner);
-        self.running.as_ref().is_some_and(|(task, _)| !task.is_finished()) && !connected
+        let is_away = self.away_until.is_some_and(|until| until > Instant::now());
+        !self.is_dead() && !is_away && !self.lock().is_connected
     }
 
     /// Whether it died of a disk that failed.
@@ -83,9 +131,22 @@ impl ProxyNode {
 
     /// A connection to the relay is open.
     pub(crate) fn dial(&self, end: End) {
-        if let Some((_, ends)) = &self.running {
-            let _ = ends.send(end);
+        self.does(Deed::Dial(end));
+    }
+
+    /// Its process is stopped for so long.
+    pub(crate) fn pause(&self, pause: Duration) {
+        self.does(Deed::Pause(pause));
+    }
+
+    fn does(&self, deed: Deed) {
+        if let Some((_, deeds)) = &self.running {
+            let _ = deeds.send(deed);
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Dies: now, or in the middle of one of its next writes.
@@ -98,7 +159,7 @@ impl ProxyNode {
             }
             1 => self.records.fail_next(Failing::Before),
             2 => self.records.fail_next(Failing::After),
-            _ => self.disk.fail_at(self.rng.below(CRASH_WITHIN_WRITES)),
+            _ => self.disk.disk.fail_at(self.rng.below(CRASH_WITHIN_WRITES)),
         }
     }
 
@@ -108,8 +169,8 @@ impl ProxyNode {
             task.abort();
         }
         let left = [Crash::KeepsNone, Crash::KeepsHalf, Crash::KeepsAll];
-        self.disk.crash(self.rng.pick(&left).copied().unwrap_or(Crash::KeepsAll));
-        *self.connected.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        self.disk.disk.crash(self.rng.pick(&left).copied().unwrap_or(Crash::KeepsAll));
+        self.lock().is_connected = false;
         let settings = Settings {
             machine: self.machine.as_str().into(),
             version: "sim".to_owned(),
@@ -129,65 +190,108 @@ impl ProxyNode {
         let Ok(host) = Host::open(settings, disk, records, drivers, ids, self.clock.now()) else {
             return;
         };
-        if let Some(session) = host.sessions().into_iter().next() {
-            self.session = session;
-        }
-        let (ends, dialed) = mpsc::unbounded_channel();
-        let (clock, connected) = (self.clock.clone(), self.connected.clone());
-        let task = tokio::spawn(live(host, dialed, clock, connected));
-        self.running = Some((task.abort_handle(), ends));
+        self.lock().note(&host);
+        let (deeds, inbox) = mpsc::unbounded_channel();
+        let process = Process {
+            host,
+            state: self.state.clone(),
+            uploads: self.uploads.clone(),
+            clock: self.clock.clone(),
+            end: None,
+        };
+        let task = tokio::spawn(process.run(inbox));
+        self.running = Some((task.abort_handle(), deeds));
     }
 }
 
-async fn live(
-    mut host: SimHost,
-    mut dialed: mpsc::UnboundedReceiver<End>,
+/// The proxy's process.
+struct Process {
+    host: SimHost,
+    state: Arc<Mutex<State>>,
+    uploads: SimUploads,
     clock: SimClock,
-    connected: Arc<Mutex<bool>>,
-) {
-    let note = |is: bool| *connected.lock().unwrap_or_else(PoisonError::into_inner) = is;
-    let mut end: Option<End> = None;
-    loop {
-        let now = clock.now();
-        let nap = host.deadline().map_or(NAP_MS_MAX, |at| at.ms_since(now).min(NAP_MS_MAX));
-        let mut inputs = vec![];
-        tokio::select! {
-            biased;
-            new = dialed.recv() => {
-                let Some(new) = new else { return };
-                if end.is_some() {
+    end: Option<End>,
+}
+
+impl Process {
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Deed>) {
+        loop {
+            let now = self.clock.now();
+            let nap = self.host.deadline().map_or(NAP_MS_MAX, |at| at.ms_since(now));
+            let nap = Duration::from_millis(nap.min(NAP_MS_MAX));
+            let mut inputs = vec![];
+            tokio::select! {
+                biased;
+                deed = inbox.recv() => match deed {
+                    None => return,
+                    Some(Deed::Pause(pause)) => tokio::time::sleep(pause).await,
+                    Some(Deed::Dial(new)) => {
+                        if self.end.is_some() {
+                            inputs.push(Input::Disconnected);
+                        }
+                        self.connected(Some(new));
+                        inputs.push(Input::Connected);
+                    }
+                },
+                frame = receive(self.end.as_mut()) => if let Some(frame) = frame {
+                    inputs.push(Input::Text(String::from_utf8_lossy(&frame).into_owned()));
+                } else {
+                    self.connected(None);
                     inputs.push(Input::Disconnected);
-                }
-                end = Some(new);
-                note(true);
-                inputs.push(Input::Connected);
+                },
+                () = tokio::time::sleep(nap) => {}
             }
-            frame = receive(end.as_mut()) => if let Some(frame) = frame {
-                inputs.push(Input::Text(String::from_utf8_lossy(&frame).into_owned()));
-            } else {
-                end = None;
-                note(false);
-                inputs.push(Input::Disconnected);
-            },
-            () = tokio::time::sleep(Duration::from_millis(nap)) => {}
-        }
-        // A disk that fails is a proxy that dies.
-        let Ok(turn) = host.handle(inputs, clock.now()) else {
-            note(false);
-            return;
-        };
-        let sent = turn.frames.iter().try_for_each(|frame| match end.as_mut() {
-            Some(end) => end.send(frame),
-            None => Ok(()),
-        });
-        if sent.is_err() || turn.disconnect.is_some() {
-            end = None;
-            note(false);
-            if host.handle([Input::Disconnected], clock.now()).is_err() {
+            // A disk that fails is a proxy that dies.
+            if self.take(inputs).is_err() {
+                self.connected(None);
                 return;
             }
         }
     }
+
+    /// Takes what happened, and whatever follows from it at once.
+    fn take(&mut self, mut inputs: Vec<Input>) -> Result<(), proxy::Fault> {
+        loop {
+            let turn = self.host.handle(inputs, self.clock.now())?;
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).note(&self.host);
+            inputs = turn.fetches.iter().map(|fetch| self.fetch(fetch)).collect();
+            inputs.extend(turn.preparations.iter().map(prepared));
+            let sent = turn.frames.iter().try_for_each(|frame| match self.end.as_mut() {
+                Some(end) => end.send(frame),
+                None => Ok(()),
+            });
+            if (sent.is_err() || turn.disconnect.is_some()) && self.end.is_some() {
+                self.connected(None);
+                inputs.push(Input::Disconnected);
+            }
+            if inputs.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Gets the files of a send, if the relay can be reached.
+    fn fetch(&self, fetch: &Fetch) -> Input {
+        let files = fetch.files.iter().map(|file| {
+            let bytes = self.uploads.get(&file.id).filter(|_| self.end.is_some());
+            let bytes = bytes.ok_or(FetchFault::Away)?;
+            let (path, size_bytes) = (PathBuf::from(file.id.as_str()), bytes.len() as u64);
+            Ok(File { name: file.name.clone(), path, size_bytes, image: None })
+        });
+        Input::Fetched(fetch.attempt.clone(), files.collect())
+    }
+
+    fn connected(&mut self, end: Option<End>) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_connected = end.is_some();
+        self.end = end;
+    }
+}
+
+/// Nothing has to be looked at for a demo session.
+fn prepared(preparation: &Preparation) -> Input {
+    let workspace_path = preparation.workspace_path.clone();
+    let prepared = Prepared { workspace_path, ..Prepared::default() };
+    Input::Prepared(preparation.session.clone(), Ok(prepared))
 }
 
 async fn receive(end: Option<&mut End>) -> Option<Bytes> {

@@ -1,47 +1,78 @@
-//! The relay of the simulated world: the real one, on a disk in memory.
+//! The relay of the simulated world: the real one, on a simulated disk.
 //!
-//! A crash ends all its tasks where they stand; what the disk has is what the next one finds.
+//! A crash ends all its tasks where they stand; what the disk has is what the next one finds. A
+//! pause lets its sockets and its disk stand still, as for a process that is stopped or a machine
+//! that sleeps.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::{Principal, Role};
-use relay::gate::{ClientGate, ProxyGate, Rates, Throttles, serve_client, serve_proxy};
+use bytes::Bytes;
+use domain::{Principal, Role, Sequence, SessionId};
+use relay::gate::{
+    ClientGate, Incoming, ProxyGate, Rates, Throttles, Transport, VisitorGate, serve_client,
+    serve_proxy, serve_visitor,
+};
 use relay::metrics::Metrics;
-use relay::ports::{NoUploads, Ports};
+use relay::ports::{Clock, Door as _, Ids as _, Ports, Work};
 use relay::routes::Kick;
-use relay::{Books, Policies, Relay, Tasks};
-use store::{Ledger, MemoryDisk};
+use relay::{Books, Bounds, Policies, Relay, Tasks};
+use store::{Ledger, Retention};
+use tokio::time::Instant;
 use wire::native::{Limits, ProxyLimits};
+use wire::{blob, control, pi, webchannel};
 
+use crate::archive::{Archive, Archived};
 use crate::clock::{SimClock, SimIds};
+use crate::credentials::Credentials;
+use crate::disk::SimDisk;
 use crate::net::End;
 use crate::sabotage::{Sabotage, Saboteur};
+use crate::uploads::SimUploads;
+use crate::visitor_node::Dialect;
+use crate::witness::{Testimony, Witness};
 
-/// The longest a simulated commit takes.
-const COMMIT_MS_MAX: u64 = 3;
+/// The longest a simulated commit or read takes. Each takes some time: a relay that reads again
+/// and again would stop the world's clock.
+const DISK_MS_MAX: u64 = 3;
+/// A gate that is told to shows one event in so many twice.
+const SHOWS_TWICE_IN: u64 = 20;
+
+/// What stays the same over all incarnations of the relay.
+pub(crate) struct Settings {
+    pub(crate) policies: Policies,
+    pub(crate) bounds: Bounds,
+    pub(crate) retention: Retention,
+    pub(crate) sabotage: Sabotage,
+}
 
 /// A relay that can crash.
 pub(crate) struct RelayNode {
-    disk: MemoryDisk,
+    settings: Settings,
+    disk: SimDisk,
+    archive: Archive,
+    credentials: Credentials,
+    uploads: SimUploads,
     clock: SimClock,
     ids: SimIds,
-    policies: Policies,
-    sabotage: Sabotage,
+    pause: Pause,
     running: Option<(Relay, Tasks)>,
-    commits: u64,
+    starts: u64,
 }
 
 impl RelayNode {
     /// A relay that is not running yet.
     pub(crate) fn new(
-        disk: MemoryDisk,
+        settings: Settings,
+        disk: SimDisk,
+        archive: Archive,
+        credentials: Credentials,
+        uploads: SimUploads,
         clock: SimClock,
-        policies: Policies,
-        sabotage: Sabotage,
     ) -> Self {
-        let ids = SimIds::default();
-        Self { disk, clock, ids, policies, sabotage, running: None, commits: 0 }
+        let (ids, pause) = (SimIds::default(), Pause::default());
+        let (running, starts) = (None, 0);
+        Self { settings, disk, archive, credentials, uploads, clock, ids, pause, running, starts }
     }
 
     /// Whether it is running.
@@ -56,56 +87,147 @@ impl RelayNode {
         let ledger = loop {
             match self.disk.open() {
                 Ok(ledger) => break ledger,
-                Err(_) => tokio::task::yield_now().await,
+                Err(store::Fault::Locked { .. }) => tokio::task::yield_now().await,
+                Err(_) => return,
             }
         };
-        let ledger: Box<dyn Ledger> = Box::new(Saboteur::new(ledger, self.sabotage));
-        let metrics = Arc::new(Metrics::default());
-        let clock: Arc<dyn relay::ports::Clock> = Arc::new(self.clock.clone());
-        self.commits += 1;
-        let pace = self.commits;
-        let turn = move || async move {
-            tokio::time::sleep(Duration::from_millis(pace % (COMMIT_MS_MAX + 1))).await;
-        };
-        let books = Books::as_tasks(ledger, "sim", clock.clone(), metrics.clone(), &tasks, turn);
-        let ports = Ports {
-            clock,
-            ids: Arc::new(self.ids.clone()),
-            uploads: Arc::new(NoUploads),
-            tasks: tasks.clone(),
-        };
-        let relay = match books {
-            Ok(books) => Relay::start(books, ports, self.policies, metrics).await,
-            Err(fault) => Err(fault),
-        };
+        self.starts += 1;
         // A disk that fails at the start is tried again by whoever starts the relay.
-        match relay {
+        match self.run(ledger, &tasks).await {
             Ok(relay) => self.running = Some((relay, tasks)),
             Err(_) => tasks.abort_all(),
         }
     }
 
+    async fn run(&self, ledger: Box<dyn Ledger>, tasks: &Tasks) -> Result<Relay, store::Fault> {
+        let Settings { policies, bounds, retention, sabotage } = &self.settings;
+        let has_retention = retention.size_bytes_max.is_some();
+        let archived = Archived::new(ledger, self.archive.clone(), has_retention)?;
+        let ledger = Box::new(Saboteur::new(Box::new(archived), *sabotage));
+        let metrics = Arc::new(Metrics::default());
+        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        let (pace, pause) = (self.starts, self.pause.clone());
+        let turn = move || {
+            let pause = pause.clone();
+            async move {
+                pause.passed().await;
+                tokio::time::sleep(Duration::from_millis(1 + pace % DISK_MS_MAX)).await;
+            }
+        };
+        let (kept, meter) = (*retention, metrics.clone());
+        let books = Books::as_tasks(ledger, "sim", kept, clock.clone(), meter, tasks, turn)?;
+        let ports = Ports {
+            clock,
+            ids: Arc::new(self.ids.clone()),
+            uploads: Arc::new(self.uploads.clone()),
+            tasks: tasks.clone(),
+        };
+        Relay::start_within(*bounds, books, ports, *policies, metrics).await
+    }
+
     /// SIGKILL.
     pub(crate) fn crash(&mut self) {
+        if let (Some(files), true) = (self.disk.files(), self.is_up()) {
+            files.kill();
+        }
+        self.stop();
+    }
+
+    /// It ends, and its disk is left in order.
+    pub(crate) fn stop(&mut self) {
         if let Some((_, tasks)) = self.running.take() {
             tasks.abort_all();
         }
     }
 
+    /// It stands still for so long.
+    pub(crate) fn pause(&self, pause: Duration) {
+        *self.pause.lock() = Some(Instant::now() + pause);
+    }
+
+    /// The last event of every session.
+    pub(crate) fn heads(&self) -> Vec<(SessionId, Sequence)> {
+        let relay = self.running.as_ref().map(|(relay, _)| relay);
+        let listings = relay.map(Relay::listings).unwrap_or_default();
+        listings.into_iter().map(|listing| (listing.id, listing.head)).collect()
+    }
+
+    /// Waits until it does not stand still.
+    pub(crate) async fn awake(&self) {
+        self.pause.passed().await;
+    }
+
+    /// Erases a session that is closed. One that is only away would come back as another.
+    pub(crate) async fn erase(&self, session: &SessionId) -> bool {
+        let Some((relay, _)) = &self.running else { return false };
+        let listing = relay.directory().get(session);
+        let is_closed = listing.is_some_and(|listing| listing.card.status.is_closed());
+        is_closed && relay.erase(session).await.is_ok()
+    }
+
     /// A client dials.
-    pub(crate) fn accept_client(&self, end: End, name: &str) {
+    pub(crate) fn accept_client(&self, end: End, principal: Principal) {
         let Some((relay, tasks)) = &self.running else { return };
         let gate = ClientGate {
             relay: relay.clone(),
-            throttles: Throttles::new(Rates {
-                sends_per_10s: u32::MAX,
-                frames_per_minute: u32::MAX,
-            }),
+            throttles: unlimited(),
             limits: Limits::default(),
             kick: Arc::new(Kick::default()),
         };
-        let principal = principal(name, Role::Operator);
-        tasks.spawn("client", serve_client(gate, end, Some(principal), None));
+        let socket = self.socket(end, Some(&principal));
+        tasks.spawn("client", serve_client(gate, socket, Some(principal), None));
+    }
+
+    /// A client of another dialect dials.
+    pub(crate) fn accept_visitor(
+        &self,
+        end: End,
+        dialect: Dialect,
+        principal: Principal,
+        query: &str,
+        testimony: Testimony,
+    ) {
+        let Some((relay, tasks)) = &self.running else { return };
+        let gate = VisitorGate {
+            relay: relay.clone(),
+            throttles: unlimited(),
+            door: Arc::new(self.credentials.clone()),
+            kick: Arc::new(Kick::default()),
+        };
+        let twice = self.settings.sabotage == Sabotage::ShowsTwice;
+        let twice_in = twice.then_some(SHOWS_TWICE_IN);
+        let (connection, now) = (self.ids.connection(), self.clock.now());
+        let (limits, who) = (Limits::default(), Some(principal.clone()));
+        match dialect {
+            Dialect::Blob => {
+                let visitor = blob::Connection::new(connection, who, query, limits, now);
+                let visitor = Witness::new(visitor, testimony, twice_in);
+                let socket = self.socket(end, Some(&principal));
+                tasks.spawn("visitor", serve_visitor(gate, visitor, socket, None));
+            }
+            Dialect::Pi => {
+                let visitor = pi::Connection::new(connection, who, query, limits, now);
+                let visitor = Witness::new(visitor, testimony, twice_in);
+                let socket = self.socket(end, Some(&principal));
+                tasks.spawn("visitor", serve_visitor(gate, visitor, socket, None));
+            }
+            Dialect::Control => {
+                let visitor = control::Connection::new(connection, who, query, limits, now);
+                let visitor = Witness::new(visitor, testimony, twice_in);
+                let socket = self.socket(end, Some(&principal));
+                tasks.spawn("visitor", serve_visitor(gate, visitor, socket, None));
+            }
+            Dialect::Webchannel => {
+                let mut seed = [0; 32];
+                seed[..8].copy_from_slice(&connection_number(connection.as_str()).to_le_bytes());
+                let visitor =
+                    webchannel::Connection::new(connection, who, query, limits, seed, now);
+                let visitor = Witness::new(visitor, testimony, twice_in);
+                // It says goodbye in its own words; the gate tells it when.
+                let socket = self.socket(end, None);
+                tasks.spawn("visitor", serve_visitor(gate, visitor, socket, None));
+            }
+        }
     }
 
     /// A proxy dials.
@@ -113,10 +235,75 @@ impl RelayNode {
         let Some((relay, tasks)) = &self.running else { return };
         let kick = Arc::new(Kick::default());
         let gate = ProxyGate { relay: relay.clone(), limits: ProxyLimits::default(), kick };
-        tasks.spawn("proxy", serve_proxy(gate, end, principal(name, Role::Proxy), None));
+        let principal = Credentials::principal(name, Role::Proxy);
+        let socket = self.socket(end, Some(&principal));
+        tasks.spawn("proxy", serve_proxy(gate, socket, principal, None));
+    }
+
+    /// A socket ends with the credential that opened it.
+    fn socket(&self, end: End, principal: Option<&Principal>) -> Socket {
+        let credential = principal.map(|principal| principal.credential.clone());
+        let revoked: Work<()> = match &credential {
+            Some(credential) => self.credentials.revoked(credential),
+            None => Box::pin(std::future::pending()),
+        };
+        Socket { end, revoked, pause: self.pause.clone() }
     }
 }
 
-fn principal(name: &str, role: Role) -> Principal {
-    Principal { credential: name.into(), role, client: None, name: name.to_owned() }
+fn unlimited() -> Throttles {
+    Throttles::new(Rates { sends_per_10s: u32::MAX, frames_per_minute: u32::MAX })
+}
+
+fn connection_number(name: &str) -> u64 {
+    name.rsplit('_').next().and_then(|number| number.parse().ok()).unwrap_or_default()
+}
+
+/// While it lasts, the relay neither reads nor writes.
+#[derive(Debug, Clone, Default)]
+struct Pause(Arc<Mutex<Option<Instant>>>);
+
+impl Pause {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn passed(&self) {
+        loop {
+            let until = *self.lock();
+            match until {
+                Some(until) if until > Instant::now() => tokio::time::sleep_until(until).await,
+                Some(_) | None => return,
+            }
+        }
+    }
+}
+
+/// The relay's end of a connection.
+struct Socket {
+    end: End,
+    revoked: Work<()>,
+    pause: Pause,
+}
+
+impl Transport for Socket {
+    async fn receive(&mut self) -> Incoming {
+        self.pause.passed().await;
+        tokio::select! {
+            biased;
+            () = self.revoked.as_mut() => {
+                // Nothing more leaves, whatever its gate has in hand.
+                self.end.cut();
+                Incoming::Closed
+            }
+            frame = self.end.receive() => frame.map_or(Incoming::Closed, Incoming::Text),
+        }
+    }
+
+    async fn send_all(&mut self, frames: &mut Vec<Bytes>) -> Result<(), ()> {
+        self.pause.passed().await;
+        frames.drain(..).try_for_each(|frame| self.end.send(&frame))
+    }
+
+    async fn close(self, _code: u16, _reason: &str) {}
 }

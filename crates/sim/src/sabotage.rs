@@ -1,7 +1,21 @@
-//! A relay that is broken on purpose, to show that the simulation would notice.
+//! A system that is broken on purpose, to show that the simulation would notice.
+//!
+//! Every fault sits in a port: the ledger, its readers, the proxy's disk, the door, the gate's
+//! view of a dialect, the policy. Nothing of it is in the product.
+//!
+//! Not here: faults that the product must survive (`world`).
 
-use domain::{SessionId, Timestamp};
-use store::{Append, AppendRefused, Fault, Lease, Ledger, MemoryLedger, Reader, Retention, Vault};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use domain::{MessageId, Sequence, SessionId, Timestamp};
+use proxy::disk::{Disk, MemoryDisk};
+use store::{
+    Append, AppendRefused, Fault, Lease, Ledger, Page, Reader, Retention, StreamRow, Vault, codec,
+};
+
+/// Pages up to this length are read by connections; the relay itself reads longer ones.
+const CLIENT_PAGE_MAX: usize = 500;
 
 /// What is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -9,31 +23,86 @@ pub enum Sabotage {
     /// Nothing.
     #[default]
     None,
-    /// Every so many commits, one is reported as done and is not.
-    DropsCommits {
-        /// One in so many.
-        one_in: u64,
-    },
+    /// Now and then a commit is reported as done and is not.
+    DropsCommits,
     /// Every commit is reported as done and happens with the next one: a crash loses the last.
     AnswersEarly,
+    /// The proxy says that its inbox is on disk before it is: what a crash takes is delivered
+    /// again.
+    DeliversTwice,
+    /// Sends wait for their machine for ever.
+    ForgetsDeadlines,
+    /// A connection that reads the ledger is now and then given the page after the one it asked
+    /// for.
+    SkipsPages,
+    /// Now and then a connection is shown an event a second time.
+    ShowsTwice,
+    /// Now and then an event is recorded under the number of the one before.
+    ReusesSequences,
+    /// A revoked credential stays good.
+    IgnoresRevocations,
+    /// Now and then a connection reads words that nobody said.
+    ChangesWords,
+    /// What is erased stays.
+    KeepsErased,
 }
 
-/// A ledger that lies about its commits.
+impl Sabotage {
+    /// All kinds.
+    pub const ALL: [Self; 10] = [
+        Self::DropsCommits,
+        Self::AnswersEarly,
+        Self::DeliversTwice,
+        Self::ForgetsDeadlines,
+        Self::SkipsPages,
+        Self::ShowsTwice,
+        Self::ReusesSequences,
+        Self::IgnoresRevocations,
+        Self::ChangesWords,
+        Self::KeepsErased,
+    ];
+}
+
+/// One commit in so many is dropped.
+const DROPS_ONE_IN: u64 = 40;
+/// One entry in so many has its predecessor's number.
+const REUSES_ONE_IN: u64 = 50;
+/// One page in so many is skipped, or altered.
+const SPOILS_ONE_PAGE_IN: u64 = 3;
+
+/// A ledger that lies.
 pub(crate) struct Saboteur {
-    ledger: MemoryLedger,
+    ledger: Box<dyn Ledger>,
     sabotage: Sabotage,
     commits: u64,
+    entries: u64,
     promised: Vec<Append>,
+    pages: Arc<AtomicU64>,
 }
 
 impl Saboteur {
-    pub(crate) fn new(ledger: MemoryLedger, sabotage: Sabotage) -> Self {
-        Self { ledger, sabotage, commits: 0, promised: vec![] }
+    pub(crate) fn new(ledger: Box<dyn Ledger>, sabotage: Sabotage) -> Self {
+        Self { ledger, sabotage, commits: 0, entries: 0, promised: vec![], pages: Arc::default() }
     }
 
     fn keep_promises(&mut self) -> Result<(), Fault> {
         let promised = std::mem::take(&mut self.promised);
         if promised.is_empty() { Ok(()) } else { self.ledger.commit(&promised).map(drop) }
+    }
+
+    /// The same group with an event here and there under the number of the one before.
+    fn renumbered(&mut self, group: &[Append]) -> Vec<Append> {
+        let mut group = group.to_vec();
+        for entry in group.iter_mut().flat_map(|append| &mut append.entries) {
+            self.entries += 1;
+            if self.entries.is_multiple_of(REUSES_ONE_IN)
+                && let Ok(mut recorded) = codec::decode_event(&entry.body)
+            {
+                recorded.sequence = Sequence(recorded.sequence.0.saturating_sub(1));
+                entry.body = codec::encode_event(&recorded);
+            }
+        }
+        group
     }
 }
 
@@ -46,7 +115,7 @@ impl Ledger for Saboteur {
     fn commit(&mut self, group: &[Append]) -> Result<Vec<Result<(), AppendRefused>>, Fault> {
         self.commits += 1;
         match self.sabotage {
-            Sabotage::DropsCommits { one_in } if self.commits.is_multiple_of(one_in) => {
+            Sabotage::DropsCommits if self.commits.is_multiple_of(DROPS_ONE_IN) => {
                 Ok(group.iter().map(|_| Ok(())).collect())
             }
             Sabotage::AnswersEarly => {
@@ -54,11 +123,26 @@ impl Ledger for Saboteur {
                 self.promised = group.to_vec();
                 Ok(group.iter().map(|_| Ok(())).collect())
             }
-            Sabotage::None | Sabotage::DropsCommits { .. } => self.ledger.commit(group),
+            Sabotage::ReusesSequences => {
+                let group = self.renumbered(group);
+                self.ledger.commit(&group)
+            }
+            Sabotage::None
+            | Sabotage::DropsCommits
+            | Sabotage::DeliversTwice
+            | Sabotage::ForgetsDeadlines
+            | Sabotage::SkipsPages
+            | Sabotage::ShowsTwice
+            | Sabotage::IgnoresRevocations
+            | Sabotage::ChangesWords
+            | Sabotage::KeepsErased => self.ledger.commit(group),
         }
     }
 
     fn erase(&mut self, stream: &SessionId) -> Result<(), Fault> {
+        if self.sabotage == Sabotage::KeepsErased {
+            return Ok(());
+        }
         self.ledger.erase(stream)
     }
 
@@ -67,7 +151,21 @@ impl Ledger for Saboteur {
     }
 
     fn reader(&self) -> Result<Box<dyn Reader>, Fault> {
-        self.ledger.reader()
+        let (reader, sabotage, pages) = (self.ledger.reader()?, self.sabotage, self.pages.clone());
+        Ok(match sabotage {
+            Sabotage::SkipsPages | Sabotage::ChangesWords => {
+                Box::new(Misreader { reader, sabotage, pages })
+            }
+            Sabotage::None
+            | Sabotage::DropsCommits
+            | Sabotage::AnswersEarly
+            | Sabotage::DeliversTwice
+            | Sabotage::ForgetsDeadlines
+            | Sabotage::ShowsTwice
+            | Sabotage::ReusesSequences
+            | Sabotage::IgnoresRevocations
+            | Sabotage::KeepsErased => reader,
+        })
     }
 
     fn vault(&self) -> Result<Box<dyn Vault>, Fault> {
@@ -76,5 +174,78 @@ impl Ledger for Saboteur {
 
     fn reopen(&mut self) -> Result<(), Fault> {
         self.ledger.reopen()
+    }
+}
+
+/// A reader that gives something else than what is there.
+struct Misreader {
+    reader: Box<dyn Reader>,
+    sabotage: Sabotage,
+    pages: Arc<AtomicU64>,
+}
+
+impl Reader for Misreader {
+    fn events(
+        &mut self,
+        stream: &SessionId,
+        after: Sequence,
+        upto: Option<Sequence>,
+        limit: usize,
+        limit_bytes: usize,
+    ) -> Result<Page, Fault> {
+        let mut page = self.reader.events(stream, after, upto, limit, limit_bytes)?;
+        if limit > CLIENT_PAGE_MAX || page.entries.is_empty() {
+            return Ok(page);
+        }
+        let pages = self.pages.fetch_add(1, Ordering::Relaxed) + 1;
+        if !pages.is_multiple_of(SPOILS_ONE_PAGE_IN) {
+            return Ok(page);
+        }
+        if self.sabotage == Sabotage::ChangesWords {
+            for entry in &mut page.entries {
+                let text = String::from_utf8_lossy(&entry.body).replace("echo", "ehco");
+                entry.body = text.into_bytes();
+            }
+            return Ok(page);
+        }
+        let last = page.entries.last().map_or(after, |last| last.sequence);
+        self.reader.events(stream, last, upto, limit, limit_bytes)
+    }
+
+    fn send_state(&mut self, stream: &SessionId, id: &MessageId) -> Result<Option<Vec<u8>>, Fault> {
+        self.reader.send_state(stream, id)
+    }
+
+    fn stream(&mut self, stream: &SessionId) -> Result<Option<StreamRow>, Fault> {
+        self.reader.stream(stream)
+    }
+
+    fn streams(&mut self) -> Result<Vec<StreamRow>, Fault> {
+        self.reader.streams()
+    }
+}
+
+/// A proxy's disk. A lying one syncs nothing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ProxyDisk {
+    pub(crate) disk: MemoryDisk,
+    pub(crate) lies: bool,
+}
+
+impl Disk for ProxyDisk {
+    fn read(&mut self) -> std::io::Result<Vec<u8>> {
+        self.disk.read()
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.disk.append(bytes)
+    }
+
+    fn sync(&mut self) -> std::io::Result<()> {
+        if self.lies { Ok(()) } else { self.disk.sync() }
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.disk.replace(bytes)
     }
 }

@@ -191,11 +191,12 @@ impl SqliteLedger {
         Ok(Lease { epoch, head: Sequence(head), snapshot })
     }
 
-    /// Lets a test make the disk small.
-    #[cfg(test)]
-    fn limit_pages(&mut self, pages: i64) {
-        let connection = self.connection.as_ref().unwrap();
-        connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
+    /// Makes the disk small, for tests and simulations: the database grows to no more pages than
+    /// these, or than it has if it has more. `None`: as large as it may. Until it is reopened.
+    pub fn limit_pages(&mut self, pages: Option<u32>) -> Result<(), Fault> {
+        let pages = pages.unwrap_or(u32::MAX - 1);
+        let connection = self.connection()?;
+        Ok(connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?)
     }
 }
 

@@ -50,7 +50,7 @@ impl Backend for File {
     }
     fn set_full(&self, ledger: &mut SqliteLedger, full: bool) {
         // One page is less than there is, so SQLite takes what there is.
-        ledger.limit_pages(if full { 1 } else { i64::from(u32::MAX) - 1 });
+        ledger.limit_pages(full.then_some(1)).unwrap();
     }
     fn damage(&self, _: &SessionId, mark: &[u8]) {
         assert!(self.spoil(mark) > 0, "the mark is in the file");

@@ -1,0 +1,155 @@
+//! What people were shown against the ledger: every event once, in order, as it was recorded.
+
+use domain::SessionId;
+use domain::session::Recorded;
+use serde_json::Value;
+use wire::native::{Form, encode_event};
+
+use super::{History, words};
+use crate::client_node::{Anew, Seen};
+use crate::visitor_node::{Dialect, Life};
+
+/// Of a long list of what is wrong, so many are told.
+const TOLD_MAX: usize = 3;
+
+/// The frames that a native client must have been shown of a history.
+pub(crate) fn due(history: &History, form: Form) -> Vec<(u64, Value)> {
+    let frame = |recorded: &Recorded| {
+        let frame = encode_event(&history.session, recorded, form)?;
+        Some((recorded.sequence.0, serde_json::from_slice(&frame).unwrap_or_default()))
+    };
+    history.events.iter().filter_map(frame).collect()
+}
+
+/// What a native client was shown. With `to_the_end` set, nothing may be missing at the end.
+pub(crate) fn check_client(
+    name: &str,
+    history: &History,
+    due: &[(u64, Value)],
+    seen: &Seen,
+    to_the_end: bool,
+) -> Vec<String> {
+    let session = &history.session;
+    let nothing = vec![];
+    let shown = seen.events.get(session.as_str()).unwrap_or(&nothing);
+    let anew: Vec<&Anew> =
+        seen.anew.iter().filter(|anew| anew.session == session.as_str()).collect();
+    let mut wrong = vec![];
+    let (mut after, mut place) = (0, 0);
+    for next in anew.iter().map(Some).chain([None]) {
+        let end = next.map_or(shown.len(), |anew| anew.place);
+        let due = due.iter().skip_while(|(sequence, _)| *sequence <= after);
+        let is_last = next.is_none();
+        wrong.extend(compare(name, session, &shown[place..end], due, is_last && to_the_end));
+        let Some(anew) = next else { break };
+        (after, place) = (anew.last_sequence, end);
+        wrong.extend(check_anew(name, history, anew));
+    }
+    wrong.truncate(TOLD_MAX);
+    wrong
+}
+
+fn compare<'a>(
+    name: &str,
+    session: &SessionId,
+    shown: &[client::Event],
+    mut due: impl Iterator<Item = &'a (u64, Value)>,
+    to_the_end: bool,
+) -> Vec<String> {
+    let mut wrong = vec![];
+    for event in shown {
+        let Some((sequence, frame)) = due.next() else {
+            let n = event.sequence;
+            wrong.push(format!("{name}: was shown {n} of {session}, which is not there"));
+            break;
+        };
+        if *sequence != event.sequence {
+            let n = event.sequence;
+            wrong.push(format!("{name}: was shown {n} of {session} where {sequence} was due"));
+            break;
+        }
+        if *frame != event.frame {
+            let told = &event.frame;
+            wrong.push(format!("{name}: {session} {sequence} was told as {told}, not {frame}"));
+        }
+    }
+    if to_the_end
+        && wrong.is_empty()
+        && let Some((sequence, _)) = due.next()
+    {
+        wrong.push(format!("{name}: was never shown {sequence} of {session}"));
+    }
+    wrong
+}
+
+/// The messages that came in place of what retention took are the ledger's, up to an event.
+fn check_anew(name: &str, history: &History, anew: &Anew) -> Option<String> {
+    let upto = history.events.iter().filter(|it| it.sequence.0 <= anew.last_sequence);
+    let ids: Vec<&str> = upto.filter_map(words::message_id).collect();
+    let is_end = ids.len() >= anew.messages.len()
+        && ids[ids.len() - anew.messages.len()..].iter().eq(anew.messages.iter());
+    (!is_end).then(|| {
+        let (session, n) = (&history.session, anew.last_sequence);
+        format!("{name}: the messages of {session} up to {n} are not the ledger's")
+    })
+}
+
+/// What a client of another dialect was shown. With `to_the_end` set, its last connection is
+/// alive, and nothing may be missing on it.
+pub(crate) fn check_visitor(
+    name: &str,
+    dialect: Dialect,
+    history: &History,
+    lives: &[Life],
+    to_the_end: bool,
+) -> Vec<String> {
+    let mut wrong = vec![];
+    for (number, life) in lives.iter().enumerate() {
+        let is_whole = to_the_end && number + 1 == lives.len();
+        let noted = life.testimony.lock();
+        let name = format!("{name} ({dialect:?}), connection {number}");
+        let is_prefix = life.frames.len() <= noted.said.len()
+            && life.frames.iter().eq(noted.said.iter().take(life.frames.len()));
+        if !is_prefix {
+            wrong.push(format!("{name}: heard something else than was said"));
+        }
+        if is_whole && life.frames.len() != noted.said.len() {
+            let (heard, said) = (life.frames.len(), noted.said.len());
+            wrong.push(format!("{name}: heard {heard} of {said} frames"));
+        }
+        for view in noted.views.iter().filter(|view| view.session == history.session) {
+            let is_last = is_whole && std::ptr::eq(view, noted.views.last().unwrap_or(view));
+            wrong.extend(check_events(&name, history, view.head.0, &view.events, is_last));
+        }
+        wrong.extend(words::check(&name, dialect, history, life, &noted, is_whole));
+    }
+    wrong.truncate(TOLD_MAX);
+    wrong
+}
+
+/// The events after a join: the ledger's, none twice, none missing.
+fn check_events(
+    name: &str,
+    history: &History,
+    head: u64,
+    shown: &[Recorded],
+    to_the_end: bool,
+) -> Option<String> {
+    let session = &history.session;
+    let mut due = history.events.iter().filter(|recorded| recorded.sequence.0 > head);
+    for event in shown {
+        match due.next() {
+            None => {
+                let n = event.sequence;
+                return Some(format!("{name}: was shown {n} of {session}, which is not there"));
+            }
+            Some(recorded) if recorded != event => {
+                let (n, due) = (event.sequence, recorded.sequence);
+                return Some(format!("{name}: was shown {n} of {session} where {due} was due"));
+            }
+            Some(_) => {}
+        }
+    }
+    let missing = due.next().filter(|_| to_the_end)?;
+    Some(format!("{name}: was never shown {} of {session}", missing.sequence))
+}

@@ -1,0 +1,243 @@
+//! What a client of another dialect could read: the words of people and of the agent, each once,
+//! in order, as they are in the ledger.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use client::webchannel;
+use domain::content::{Author, Message, Part};
+use domain::session::{Event, Recorded, delivery, transcript};
+use serde_json::Value;
+
+use super::History;
+use crate::credentials::KEY;
+use crate::visitor_node::{Dialect, Life};
+use crate::witness::{Noted, View};
+
+/// What a client hears that asks for more than retention left.
+const NO_LONGER_KEPT: &str = "What was said earlier is no longer kept";
+
+/// Somebody said something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Said {
+    by_agent: bool,
+    text: String,
+}
+
+/// The id of a message, if the event is one.
+pub(super) fn message_id(recorded: &Recorded) -> Option<&str> {
+    match &recorded.event {
+        Event::Transcript(transcript::Event::Message(message)) => Some(message.id.as_str()),
+        Event::Transcript(_)
+        | Event::Delivery(_)
+        | Event::Queue(_)
+        | Event::Prompt(_)
+        | Event::Control(_)
+        | Event::Run(_)
+        | Event::Config(_)
+        | Event::Status(_) => None,
+    }
+}
+
+/// What one connection could read. With `is_whole` set it heard everything.
+pub(super) fn check(
+    name: &str,
+    dialect: Dialect,
+    history: &History,
+    life: &Life,
+    noted: &Noted,
+    is_whole: bool,
+) -> Vec<String> {
+    let [view] = noted.views.as_slice() else { return vec![] };
+    // Where the session that it named is not there, one of these dialects goes to another.
+    if view.session != history.session {
+        return vec![];
+    }
+    let frames: Vec<Value> =
+        life.frames.iter().filter_map(|frame| serde_json::from_slice(frame).ok()).collect();
+    if dialect == Dialect::Blob {
+        return check_blob(name, view, &frames, is_whole);
+    }
+    if frames.iter().any(|frame| frame["content"] == NO_LONGER_KEPT) {
+        return vec![];
+    }
+    let after = life.after.filter(|_| dialect == Dialect::Control);
+    let begin = after.unwrap_or(view.head.0);
+    let end = view.events.last().map_or(view.head, |last| last.sequence).0;
+    let due: Vec<Said> = history
+        .events
+        .iter()
+        .filter(|it| it.sequence.0 > begin && it.sequence.0 <= end)
+        .filter_map(|it| said(dialect, it))
+        .collect();
+    let read: Vec<Said> = match dialect {
+        Dialect::Blob => vec![],
+        Dialect::Control => frames.iter().filter_map(control).collect(),
+        Dialect::Pi => frames.iter().filter_map(pi).collect(),
+        Dialect::Webchannel => webchannel(life),
+    };
+    for (place, one) in read.iter().enumerate() {
+        if due.get(place) != Some(one) {
+            let due = due.get(place);
+            return vec![format!("{name}: read {one:?} where {due:?} was due")];
+        }
+    }
+    // The words that begin a run are told with its beginning.
+    let held = usize::from(dialect == Dialect::Pi);
+    if is_whole && read.len() + held < due.len() {
+        return vec![format!("{name}: never read {:?}", due[read.len()])];
+    }
+    vec![]
+}
+
+/// What an event says in words.
+fn said(dialect: Dialect, recorded: &Recorded) -> Option<Said> {
+    let Event::Transcript(transcript::Event::Message(message)) = &recorded.event else {
+        return None;
+    };
+    let by_agent = match message.author {
+        Author::User => false,
+        Author::Assistant => true,
+        Author::System => return None,
+    };
+    let text = match dialect {
+        Dialect::Webchannel => text(message, "\n\n"),
+        Dialect::Blob | Dialect::Pi | Dialect::Control => text(message, ""),
+    };
+    (!text.is_empty()).then_some(Said { by_agent, text })
+}
+
+fn text(message: &Message, between: &str) -> String {
+    let parts = message.parts.open().into_iter().flatten();
+    let texts = parts.filter_map(|part| match part {
+        Part::Text(text) => Some(text.clone()),
+        Part::File(file) => Some(format!("[file: {}]", file.name)),
+        Part::Thinking(_) | Part::Image(_) | Part::ToolCall(_) => None,
+    });
+    texts.collect::<Vec<_>>().join(between)
+}
+
+fn texts_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => blocks.iter().filter_map(|block| block["text"].as_str()).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => String::new(),
+    }
+}
+
+fn control(frame: &Value) -> Option<Said> {
+    let by_agent = match frame["type"].as_str()? {
+        // One that is no event is the answer to a send that was repeated.
+        "user" if frame["sequence_num"].is_null() => return None,
+        "user" => false,
+        "assistant" => true,
+        _ => return None,
+    };
+    let text = texts_of(&frame["message"]["content"]);
+    (!text.is_empty()).then_some(Said { by_agent, text })
+}
+
+/// A message of the agent that has no id is the end of a run that went wrong, not words.
+fn pi(frame: &Value) -> Option<Said> {
+    let message = Some(&frame["message"]).filter(|_| frame["type"] == "message_end")?;
+    let by_agent = match message["role"].as_str()? {
+        "user" => false,
+        "assistant" if message["responseId"].is_string() => true,
+        _ => return None,
+    };
+    let text = texts_of(&message["content"]);
+    (!text.is_empty()).then_some(Said { by_agent, text })
+}
+
+fn webchannel(life: &Life) -> Vec<Said> {
+    let (access_token, key, expires_in_s) = (String::new(), Some(KEY), 1);
+    let auth = webchannel::Auth { access_token, key, expires_in_s };
+    let mut reader = webchannel::Machine::new("reader", Some(auth), [0; 32]);
+    let mut said = vec![];
+    // Without the pieces, a message that was cut is an end without words.
+    for frame in life.frames.iter().filter(|frame| !is_piece(frame)) {
+        for happening in reader.on_frame(&String::from_utf8_lossy(frame)) {
+            match happening {
+                webchannel::Happening::Person(text) => said.push(Said { by_agent: false, text }),
+                webchannel::Happening::Final(Some(text)) => {
+                    said.push(Said { by_agent: true, text });
+                }
+                webchannel::Happening::Paired(_)
+                | webchannel::Happening::Chunk(_)
+                | webchannel::Happening::Final(_)
+                | webchannel::Happening::ToolCall { .. }
+                | webchannel::Happening::ToolResult { .. }
+                | webchannel::Happening::Asked { .. }
+                | webchannel::Happening::Decided { .. }
+                | webchannel::Happening::Error { .. }
+                | webchannel::Happening::LoggedOut => {}
+            }
+        }
+    }
+    said
+}
+
+fn is_piece(frame: &[u8]) -> bool {
+    let kind = serde_json::from_slice::<Value>(frame).map(|frame| frame["type"].clone());
+    kind.is_ok_and(|kind| kind == "assistant_chunk")
+}
+
+/// People's words come when they are accepted, the agent's in pieces.
+fn check_blob(name: &str, view: &View, frames: &[Value], is_whole: bool) -> Vec<String> {
+    let mut wrong = vec![];
+    let (mut people, mut agent) = (vec![], BTreeMap::<String, String>::new());
+    for frame in frames.iter().filter(|frame| frame["type"] == "event") {
+        let payload = &frame["payload"];
+        let text = |key: &str| payload[key].as_str().unwrap_or_default().to_owned();
+        match (frame["event"].as_str(), payload["role"].as_str()) {
+            (Some("message"), Some("user")) => people.push(text("content")),
+            (Some("token"), _) | (Some("message"), Some("assistant")) => {
+                agent.entry(text("messageId")).or_default().push_str(&text("content"));
+            }
+            _ => {}
+        }
+    }
+    let (mut due, mut echoed) = (vec![], BTreeSet::new());
+    for recorded in &view.events {
+        match &recorded.event {
+            Event::Delivery(delivery::Event::Accepted(send)) => {
+                echoed.insert(send.id.clone());
+                due.push(send.text.open().cloned().unwrap_or_default());
+            }
+            Event::Delivery(delivery::Event::Failed { id, .. }) => {
+                echoed.remove(id);
+            }
+            Event::Transcript(transcript::Event::Message(message)) => {
+                let whole = text(message, "\n");
+                match message.author {
+                    Author::User if !echoed.remove(&message.id) => due.push(whole),
+                    Author::Assistant => {
+                        let read = agent.get(message.id.as_str()).map_or("", String::as_str);
+                        let is_good =
+                            if is_whole { whole == read } else { whole.starts_with(read) };
+                        if !is_good {
+                            let id = &message.id;
+                            wrong.push(format!("{name}: read {id} as {read:?}, not {whole:?}"));
+                        }
+                    }
+                    Author::User | Author::System => {}
+                }
+            }
+            Event::Delivery(_)
+            | Event::Transcript(_)
+            | Event::Queue(_)
+            | Event::Prompt(_)
+            | Event::Control(_)
+            | Event::Run(_)
+            | Event::Config(_)
+            | Event::Status(_) => {}
+        }
+    }
+    // Files are told by their names, after the words.
+    let is_it = |(read, due): (&String, &String)| read.starts_with(due.as_str());
+    if people.len() > due.len() || !people.iter().zip(&due).all(is_it) {
+        wrong.push(format!("{name}: read {people:?} of people, not {due:?}"));
+    } else if is_whole && people.len() != due.len() {
+        wrong.push(format!("{name}: never read {:?}", due[people.len()]));
+    }
+    wrong
+}

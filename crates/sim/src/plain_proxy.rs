@@ -1,0 +1,221 @@
+//! A machine whose proxy knows only version 1 of the document: no journal, no runs, no features.
+//!
+//! It remembers on its disk which sends its agent has, as the document asks of it: what it is
+//! offered again it does not deliver again.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use domain::content::{Author, Message, Part};
+use domain::fleet::{Named, Offer};
+use domain::session::status::{Health, Meta};
+use domain::session::{Order, Report};
+use domain::{Content, MessageId, SessionId};
+use relay::ports::Clock as _;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use wire::native::proxy_frames::{self, FromRelay, Hello};
+
+use crate::clock::SimClock;
+use crate::net::End;
+
+/// How often it says that it is alive.
+const BEAT: Duration = Duration::from_secs(10);
+const HEARTBEAT: &[u8] = br#"{"type":"heartbeat","protocol_version":1,"request_id":"beat"}"#;
+
+/// A machine with a plain proxy.
+pub(crate) struct PlainProxy {
+    name: String,
+    session: SessionId,
+    clock: SimClock,
+    state: Arc<Mutex<State>>,
+    running: Option<(AbortHandle, mpsc::UnboundedSender<End>)>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_connected: bool,
+    /// What its agent has, in the order it came.
+    received: Vec<(MessageId, String)>,
+}
+
+impl PlainProxy {
+    /// A machine with one session, running and not connected.
+    pub(crate) fn new(number: u64, clock: SimClock) -> Self {
+        let (name, session) = (format!("plain-{number}"), format!("plain-{number}-session"));
+        let session = session.as_str().into();
+        let mut node = Self { name, session, clock, state: Arc::default(), running: None };
+        node.restart();
+        node
+    }
+
+    /// Its machine's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its session.
+    pub(crate) fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// What its agent received.
+    pub(crate) fn received(&self) -> Vec<(MessageId, String)> {
+        self.lock().received.clone()
+    }
+
+    /// Whether it has no connection.
+    pub(crate) fn wants_connection(&self) -> bool {
+        !self.lock().is_connected
+    }
+
+    /// A connection to the relay is open.
+    pub(crate) fn dial(&self, end: End) {
+        if let Some((_, ends)) = &self.running {
+            let _ = ends.send(end);
+        }
+    }
+
+    /// Dies and starts again on what its disk has.
+    pub(crate) fn restart(&mut self) {
+        if let Some((task, _)) = self.running.take() {
+            task.abort();
+        }
+        self.lock().is_connected = false;
+        let (ends, inbox) = mpsc::unbounded_channel();
+        let process = Process {
+            name: self.name.clone(),
+            session: self.session.clone(),
+            clock: self.clock.clone(),
+            state: self.state.clone(),
+            end: None,
+        };
+        let task = tokio::spawn(process.run(inbox));
+        self.running = Some((task.abort_handle(), ends));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Process {
+    name: String,
+    session: SessionId,
+    clock: SimClock,
+    state: Arc<Mutex<State>>,
+    end: Option<End>,
+}
+
+impl Process {
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<End>) {
+        let mut beat_at = Instant::now();
+        loop {
+            let said = tokio::select! {
+                biased;
+                end = inbox.recv() => {
+                    let Some(end) = end else { return };
+                    self.end = Some(end);
+                    self.greet()
+                }
+                frame = receive(self.end.as_mut()) => match frame {
+                    Some(frame) => self.hear(&frame),
+                    None => {
+                        self.end = None;
+                        vec![]
+                    }
+                },
+                () = tokio::time::sleep_until(beat_at) => {
+                    beat_at = Instant::now() + BEAT;
+                    vec![Bytes::from_static(HEARTBEAT)]
+                }
+            };
+            let sent = said.iter().try_for_each(|frame| match self.end.as_mut() {
+                Some(end) => end.send(frame),
+                None => Ok(()),
+            });
+            if sent.is_err() {
+                self.end = None;
+            }
+            self.lock().is_connected = self.end.is_some();
+        }
+    }
+
+    fn greet(&self) -> Vec<Bytes> {
+        let hello = Hello {
+            client_name: self.name.clone(),
+            client_version: None,
+            machine: Some(self.name.as_str().into()),
+            features: vec![],
+            link: None,
+            offer: Offer::default(),
+        };
+        vec![proxy_frames::hello(&hello)]
+    }
+
+    fn hear(&self, frame: &Bytes) -> Vec<Bytes> {
+        match proxy_frames::read_from_relay(&String::from_utf8_lossy(frame)) {
+            Ok(FromRelay::Ack(_)) => {
+                let named = Named {
+                    session: Some(self.session.clone()),
+                    meta: Meta::of_agent("parrot".into()),
+                    health: Health::Healthy,
+                    activity: None,
+                };
+                vec![proxy_frames::encode_snapshot(&[named])]
+            }
+            Ok(FromRelay::Order(session, order)) if session == self.session => match *order {
+                Order::Deliver { send, .. } => self.deliver(&send.id, send.text),
+                Order::Answer { .. } | Order::Control { .. } => vec![],
+            },
+            Ok(
+                FromRelay::Order(..)
+                | FromRelay::Error(_)
+                | FromRelay::HeartbeatAck
+                | FromRelay::LinkAck(_)
+                | FromRelay::Launch(_)
+                | FromRelay::Resumable(..)
+                | FromRelay::Other(_),
+            )
+            | Err(_) => vec![],
+        }
+    }
+
+    /// The agent gets it, unless it has it, and says it back.
+    fn deliver(&self, id: &MessageId, text: Content<String>) -> Vec<Bytes> {
+        let text = text.open().cloned().unwrap_or_default();
+        let now = self.clock.now();
+        let encode = |report| proxy_frames::encode_report(&self.session, &report, None, None, now);
+        let mut said = vec![];
+        let is_known = self.lock().received.iter().any(|(known, _)| known == id);
+        if !is_known {
+            self.lock().received.push((id.clone(), text.clone()));
+            let message = Message {
+                id: format!("parrot-{id}").as_str().into(),
+                author: Author::Assistant,
+                parts: Content::Open(vec![Part::Text(format!("parrot: {text}"))]),
+                created_at: now,
+                run: None,
+                parent: None,
+                digest: None,
+            };
+            said.push(encode(Report::Message { message, has_own_id: true, echo: None }));
+        }
+        let delivered = Report::SendDelivered { id: id.clone(), attempt: None, run: None };
+        said.push(encode(delivered));
+        said
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn receive(end: Option<&mut End>) -> Option<Bytes> {
+    match end {
+        Some(end) => end.receive().await,
+        None => std::future::pending().await,
+    }
+}
