@@ -481,7 +481,10 @@ impl World {
         if self.erased.contains(session.as_str()) && !history.is_erased {
             // Its machine may not have heard that its end was recorded, and tell of it again.
             let is_husk = check::is_husk(history);
-            return (!is_husk).then(|| format!("{session}: was erased and is there")).into_iter().collect();
+            return (!is_husk)
+                .then(|| format!("{session}: was erased and is there"))
+                .into_iter()
+                .collect();
         }
         let mut wrong = check::check_ledger(history);
         wrong.extend(check::check_agent(history, &self.received(&history.session)));

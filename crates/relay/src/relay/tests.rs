@@ -11,7 +11,7 @@ use domain::session::prompts::{Choice, Expiry, Prompt};
 use domain::session::status::{Health, Meta, Via};
 use domain::session::{Recorded, Report, Wish, Word};
 use domain::{Content, Principal, Role};
-use store::{Ledger, MemoryDisk};
+use store::{Ledger, MemoryDisk, Retention};
 use tokio::time::Instant;
 
 use super::*;
@@ -71,11 +71,18 @@ impl Stage {
         let metrics = Arc::<Metrics>::default();
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let turn = || std::future::ready(());
-        let books =
-            Books::as_tasks(ledger, "test", clock.clone(), metrics.clone(), &tasks, turn).unwrap();
+        let books = Books::as_tasks(
+            ledger,
+            "test",
+            Retention::default(),
+            clock.clone(),
+            metrics.clone(),
+            &tasks,
+            turn,
+        );
         let (ids, uploads) = (Arc::new(Names::default()), Arc::new(NoUploads));
         let ports = Ports { clock, ids, uploads, tasks: tasks.clone() };
-        let relay = Relay::start(books, ports, self.policies, metrics).await.unwrap();
+        let relay = Relay::start(books.unwrap(), ports, self.policies, metrics).await.unwrap();
         self.running = Some((relay, tasks));
     }
 

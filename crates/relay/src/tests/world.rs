@@ -14,7 +14,7 @@ use domain::{
     ConnectionId, Content, CredentialId, Principal, Role, Sequence, SessionId, Timestamp,
 };
 use serde_json::{Value, json};
-use store::MemoryDisk;
+use store::{MemoryDisk, Retention};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use wire::native::{Denied, Limits, ProxyLimits};
@@ -150,7 +150,15 @@ impl World {
         };
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
         let ledger = Box::new(disk.open().unwrap());
-        let books = Books::as_tasks(ledger, "test", shared.clone(), metrics.clone(), &tasks, turn);
+        let books = Books::as_tasks(
+            ledger,
+            "test",
+            Retention::default(),
+            shared.clone(),
+            metrics.clone(),
+            &tasks,
+            turn,
+        );
         let ports = Ports {
             clock: shared,
             ids: Arc::new(ids.clone()),
