@@ -17,8 +17,8 @@ use std::time::Duration;
 use domain::passing::{Delta, Drafts, Passing};
 use domain::session::delivery::{self, State, Told};
 use domain::session::{
-    self, Card, Change, Command, Deadlines, Event, Glance, OrderKey, Performed, Policy, Session,
-    Wish,
+    self, Card, Change, Command, Deadlines, Event, Glance, OrderKey, Performed, Policy,
+    ReplayCursor, Session, Wish,
 };
 use domain::{ConnectionId, Sequence, SessionId, Timestamp};
 use store::{Append, Entry, Epoch, Snapshot};
@@ -102,6 +102,8 @@ pub(crate) struct Owner {
     shared: Shared,
     /// `None` after a failed commit, until the ledger could be read again.
     loaded: Option<Loaded>,
+    /// Where the connected proxy is in re-sending its history. A failed commit does not move it.
+    cursor: ReplayCursor,
     drafts: Drafts,
     outgoing: VecDeque<(u64, Outgoing)>,
     acks: mpsc::UnboundedSender<(u64, Appended)>,
@@ -146,6 +148,7 @@ impl Owner {
             id,
             shared,
             loaded: None,
+            cursor: ReplayCursor::default(),
             drafts: Drafts::default(),
             outgoing: VecDeque::new(),
             acks,
@@ -288,7 +291,7 @@ impl Owner {
         let now = self.shared.clock.now();
         let Some(loaded) = self.loaded.as_mut() else { return };
         let Performed { overdue, outcome } =
-            loaded.session.perform(&command, self.shared.policy, now);
+            loaded.session.perform(&command, &mut self.cursor, self.shared.policy, now);
         for recorded in overdue.iter().chain(outcome.iter().flatten()) {
             settle_drafts(&mut self.drafts, &recorded.event);
         }

@@ -180,7 +180,7 @@ pub struct Owed {
 }
 
 /// State derived from recorded events alone.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompts {
     open: BTreeMap<PromptId, Prompt>,
     owed: BTreeMap<PromptId, Owed>,

@@ -1,6 +1,7 @@
 //! A relay that starts again, on a disk in memory and in paused time.
 
 mod deadlines;
+mod failed_commits;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use domain::fleet::{self, AgentOffer, Fleet, Offer};
 use domain::session::status::{Health, Meta, Via};
-use domain::session::{Change, Command, Performed, Policy, Recorded, Report, Session, Word};
+use domain::session::{
+    Change, Command, Performed, Policy, Recorded, ReplayCursor, Report, Session, Word,
+};
 use domain::{ConnectionId, Principal, Refusal, Role, Sequence, SessionId, Timestamp};
 use serde_json::Value;
 use wire::native::frames::{ResumableSessions, ToolOutput};
@@ -55,6 +57,7 @@ pub(crate) struct Client {
 #[derive(Default)]
 struct Stream {
     session: Session,
+    cursor: ReplayCursor,
     ledger: Vec<Recorded>,
     kept_from: u64,
 }
@@ -215,7 +218,7 @@ impl Relay {
     pub(crate) fn say(&mut self, id: &SessionId, command: &Command) -> Result<(), Refusal> {
         let stream = self.sessions.get_mut(id).ok_or(Refusal::SessionUnknown)?;
         let Performed { mut overdue, outcome } =
-            stream.session.perform(command, Policy::default(), self.now);
+            stream.session.perform(command, &mut stream.cursor, Policy::default(), self.now);
         let refused = outcome.map(|recorded| overdue.extend(recorded));
         stream.ledger.extend(overdue.iter().cloned());
         self.publish(id, &overdue, |_| true);
@@ -246,7 +249,8 @@ impl Relay {
         let connection = self.machine_connection.clone();
         let command = Command::Proxy(Word { connection, position: None, report });
         let stream = self.sessions.get_mut(&id.into()).unwrap();
-        let performed = stream.session.perform(&command, Policy::default(), self.now);
+        let performed =
+            stream.session.perform(&command, &mut stream.cursor, Policy::default(), self.now);
         let recorded = performed.outcome.unwrap();
         stream.ledger.extend(recorded.iter().cloned());
         self.publish(&id.into(), &recorded, |name| name != deaf);

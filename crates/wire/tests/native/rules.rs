@@ -247,7 +247,7 @@ fn a_page_that_nobody_waits_for_is_ignored() {
 /// what the client says meanwhile is done afterwards.
 #[test]
 fn what_happens_between_hello_and_ack_is_neither_lost_nor_early() {
-    use domain::session::{Change, Command, Policy, Session};
+    use domain::session::{Change, Command, Policy, ReplayCursor, Session};
     use wire::native::{ClientConnection, Limits, Listing, Welcome};
 
     let mut relay = Relay::new();
@@ -271,7 +271,12 @@ fn what_happens_between_hello_and_ack_is_neither_lost_nor_early() {
     assert!(machine.on_event(&"sess_1".into(), &ledger[1], &cache).is_empty());
     let mut session = Session::default();
     session.apply(&ledger[0]);
-    let _ = session.perform(&Command::Relay(Change::Tick), Policy::default(), now);
+    let _ = session.perform(
+        &Command::Relay(Change::Tick),
+        &mut ReplayCursor::default(),
+        Policy::default(),
+        now,
+    );
     let card = std::sync::Arc::new(session.card());
     let listing = Listing { id: "sess_1".into(), head: Sequence(1), card };
     let outputs = machine.on_welcome(&Welcome { sessions: vec![listing], launches: vec![] }, now);

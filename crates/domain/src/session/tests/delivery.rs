@@ -21,7 +21,7 @@ fn a_send_is_accepted_handed_over_and_delivered() {
 fn the_hand_over_is_recorded_before_the_order_is_owed() {
     let mut story = Story::linked();
     let command = Command::Person(ada(), Wish::Send { send: send("m1"), earlier: None });
-    let decided = story.session.decide(&command, story.now).unwrap();
+    let decided = story.session.decide(&command, &story.cursor, story.now).unwrap();
     assert_eq!(decided.iter().map(brief).collect::<Vec<_>>(), ["accepted m1"]);
     assert_eq!(story.owed(), nothing());
     let recorded = story.perform(&command).unwrap();
