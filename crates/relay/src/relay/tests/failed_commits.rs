@@ -2,10 +2,12 @@
 
 use domain::content::{Author, Digest, Message, Part};
 use domain::session::transcript;
-use domain::session::{Event, Recorded};
+use domain::session::{Event, Order, Recorded};
 use store::Failure;
 
 use super::*;
+use crate::hub::Live;
+use crate::routes::Errand;
 
 fn says(text: &str) -> impl Fn(&Recorded) -> bool {
     let parts = Content::Open(vec![Part::Text(text.to_owned())]);
@@ -74,4 +76,62 @@ async fn a_failed_commit_does_not_make_an_old_message_of_a_new_one() {
     stage.fail_a_commit().await;
     stage.observe("socket-1", "x2", "Done.").await;
     assert_eq!(stage.ledger("s1").await.iter().filter(|it| says("Done.")(it)).count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_left_before_a_failed_commit_does_not_leave_again() {
+    let stage = Stage::new(2_000).await;
+    let mut orders = stage.relay().routes().open(&"socket-1".into(), Arc::default());
+    stage.connect_plain("socket-1").await;
+    stage.send("s1", "m1").await;
+    assert!(matches!(orders.try_recv(), Ok(Errand::Order(_, Order::Deliver { .. }))));
+    stage.fail_a_commit().await;
+    stage.send("s1", "m2").await;
+    let Ok(Errand::Order(_, Order::Deliver { send, .. })) = orders.try_recv() else { panic!() };
+    assert_eq!(send.id.as_str(), "m2");
+    assert!(orders.try_recv().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_whose_commit_was_recorded_but_reported_as_failed_leaves_once() {
+    let stage = Stage::new(2_000).await;
+    let mut orders = stage.relay().routes().open(&"socket-1".into(), Arc::default());
+    stage.connect_plain("socket-1").await;
+    stage.disk.fail_next(Failure::AfterCommit);
+    assert!(stage.try_send("s1", "m1").await.is_err());
+    stage.send("s1", "m2").await;
+    let mut left = vec![];
+    while let Ok(Errand::Order(_, Order::Deliver { send, .. })) = orders.try_recv() {
+        left.push(send.id.to_string());
+    }
+    assert_eq!(left, ["m1", "m2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_that_was_recorded_but_reported_as_failed_reaches_its_machine_and_its_asker() {
+    let stage = Stage::new(2_000).await;
+    let mut orders = stage.relay().routes().open(&"socket-1".into(), Arc::default());
+    let via = Via { connection: "socket-1".into(), link: None };
+    let (machine, offer) = ("attic".into(), fleet::Offer::default());
+    stage.relay().fleet(fleet::Command::Connected { via, machine, offer }).await.unwrap();
+    let mut watch = stage.relay().watch();
+    stage.disk.fail_next(Failure::AfterCommit);
+    let wish = fleet::LaunchWish {
+        request: "r1".into(),
+        agent: "demo".into(),
+        workspace_path: None,
+        window_title: None,
+        machine: Some("attic".into()),
+        model: None,
+        permission_mode: None,
+        has_worktree: false,
+        earlier: None,
+        arguments: vec![],
+    };
+    let told = stage.relay().fleet(fleet::Command::Launch(ada(), Box::new(wish))).await;
+    assert!(matches!(told, Err(Denied::Failed(_))));
+    let sent = tokio::time::timeout(SOON, orders.recv()).await.unwrap();
+    assert!(matches!(sent, Some(Errand::Launch(launch)) if launch.request.as_str() == "r1"));
+    let shown = watch.recv().await.unwrap();
+    assert!(matches!(shown.first(), Some(Live::Fleet(_))));
 }
