@@ -85,6 +85,8 @@ pub struct Recorded {
 pub struct Policy {
     /// How long a send waits for its machine before it fails.
     pub send_grace_ms: u64,
+    /// How many prompts may be open at once; one more is refused.
+    pub prompts_open_max: usize,
 }
 
 impl Policy {
@@ -96,7 +98,7 @@ impl Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { send_grace_ms: 30_000 }
+        Self { send_grace_ms: 30_000, prompts_open_max: prompts::PROMPTS_OPEN_MAX }
     }
 }
 
@@ -234,7 +236,7 @@ impl Session {
         policy: Policy,
         now: Timestamp,
     ) -> Result<Vec<Recorded>, Refusal> {
-        let events = self.decide(command, cursor, now)?;
+        let events = self.decide(command, cursor, policy, now)?;
         let position = match command {
             Command::Proxy(word) => word.position.clone(),
             Command::Person(..) | Command::Relay(_) => None,

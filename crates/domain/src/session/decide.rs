@@ -20,12 +20,13 @@ impl Session {
         &self,
         command: &Command,
         cursor: &ReplayCursor,
+        policy: Policy,
         now: Timestamp,
     ) -> Result<Vec<Event>, Refusal> {
         match command {
             Command::Person(principal, _) if !principal.may_steer() => Err(Refusal::Unauthorized),
             Command::Person(principal, wish) => self.decide_wish(principal, wish),
-            Command::Proxy(word) => self.decide_word(word, cursor, now),
+            Command::Proxy(word) => self.decide_word(word, cursor, policy, now),
             Command::Relay(change) => Ok(self.decide_change(change)),
         }
     }
@@ -173,6 +174,7 @@ impl Session {
         &self,
         word: &Word,
         cursor: &ReplayCursor,
+        policy: Policy,
         now: Timestamp,
     ) -> Result<Vec<Event>, Refusal> {
         if self.status.via().is_none_or(|via| via.connection != word.connection) {
@@ -181,7 +183,7 @@ impl Session {
         if self.was_heard(word) {
             return Ok(vec![]);
         }
-        self.decide_report(&word.report, cursor, now)
+        self.decide_report(&word.report, cursor, policy, now)
     }
 
     /// A word that its proxy told before: its acknowledgement was lost on the way.
@@ -195,6 +197,7 @@ impl Session {
         &self,
         report: &Report,
         cursor: &ReplayCursor,
+        policy: Policy,
         now: Timestamp,
     ) -> Result<Vec<Event>, Refusal> {
         Ok(match report {
@@ -222,9 +225,12 @@ impl Session {
                 let (id, failure) = (send.id.clone(), failure.clone());
                 vec![Event::Delivery(delivery::Event::Failed { id, failure })]
             }
-            Report::Asked(prompt) => {
-                self.prompts.ask(prompt)?.into_iter().map(Event::Prompt).collect()
-            }
+            Report::Asked(prompt) => self
+                .prompts
+                .ask(prompt, policy.prompts_open_max)?
+                .into_iter()
+                .map(Event::Prompt)
+                .collect(),
             Report::PromptGone(id) => match self.prompts.owed_request(id) {
                 // Answered already: the answer is what made it go.
                 Some(request) => self.control_result(request, None),
