@@ -32,6 +32,8 @@ pub use command::{Change, Command, Report, Wish, Word};
 pub use glance::Glance;
 pub use line::Line;
 
+pub use transcript::ReplayCursor;
+
 use crate::content::Attachment;
 use crate::{
     ChoiceId, Content, LinkId, LinkPosition, MessageId, PromptId, Refusal, RequestId, Sequence,
@@ -85,6 +87,8 @@ pub struct Recorded {
 pub struct Policy {
     /// How long a send waits for its machine before it fails.
     pub send_grace_ms: u64,
+    /// How many prompts may be open at once; one more is refused.
+    pub prompts_open_max: usize,
 }
 
 impl Policy {
@@ -96,7 +100,7 @@ impl Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { send_grace_ms: 30_000 }
+        Self { send_grace_ms: 30_000, prompts_open_max: prompts::PROMPTS_OPEN_MAX }
     }
 }
 
@@ -174,7 +178,7 @@ pub struct Performed {
 }
 
 /// State derived from recorded events alone: replaying the ledger rebuilds it.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     head: Sequence,
     status: status::Status,
@@ -195,23 +199,46 @@ impl Session {
     ///
     /// The events are numbered and already applied here; they must be committed before anybody
     /// hears of them, and this value dropped if they cannot be.
-    pub fn perform(&mut self, command: &Command, policy: Policy, now: Timestamp) -> Performed {
+    pub fn perform(
+        &mut self,
+        command: &Command,
+        cursor: &mut ReplayCursor,
+        policy: Policy,
+        now: Timestamp,
+    ) -> Performed {
         let mut overdue = vec![];
         self.record(self.overdue(policy, now), None, now, &mut overdue);
-        Performed { overdue, outcome: self.carry_out(command, policy, now) }
+        let connection = self.status.via().map(|via| via.connection.clone());
+        let repeated = self.repeated_place(command, cursor);
+        let outcome = self.carry_out(command, cursor, policy, now);
+        if let Ok(recorded) = &outcome {
+            let says = |fact: &Recorded| {
+                matches!(fact.event, Event::Transcript(transcript::Event::Message(_)))
+            };
+            if let Some(place) = repeated {
+                cursor.place = place + 1;
+            } else if recorded.iter().any(says) {
+                cursor.place = self.transcript.end();
+            } else if self
+                .status
+                .via()
+                .is_some_and(|via| Some(&via.connection) != connection.as_ref())
+            {
+                // A new connection may tell everything again.
+                *cursor = ReplayCursor::default();
+            }
+        }
+        Performed { overdue, outcome }
     }
 
     fn carry_out(
         &mut self,
         command: &Command,
+        cursor: &ReplayCursor,
         policy: Policy,
         now: Timestamp,
     ) -> Result<Vec<Recorded>, Refusal> {
-        let told_again = self.told_again(command);
-        let events = self.decide(command, now)?;
-        if let Some(place) = told_again {
-            self.transcript.matched(place);
-        }
+        let events = self.decide(command, cursor, policy, now)?;
         let position = match command {
             Command::Proxy(word) => word.position.clone(),
             Command::Person(..) | Command::Relay(_) => None,
@@ -255,14 +282,7 @@ impl Session {
             Event::Run(event) => self.runs.apply(event, at),
             Event::Control(event) => self.controls.apply(event, at),
             Event::Config(config) => self.config = Some(config.clone()),
-            Event::Status(event) => {
-                if let status::Event::Up { via, .. } = event
-                    && self.status.via().is_none_or(|old| old.connection != via.connection)
-                {
-                    self.transcript.rewind();
-                }
-                self.status.apply(event, at);
-            }
+            Event::Status(event) => self.status.apply(event, at),
             Event::Transcript(event) => self.transcript.apply(event),
         }
     }
@@ -372,15 +392,16 @@ impl Session {
         self.sends.apply(event, sequence, at);
     }
 
-    /// A message told again moves the place from which the next one is recognised. A word that
-    /// was heard before is none: its message was matched when it was heard.
-    fn told_again(&self, command: &Command) -> Option<usize> {
+    /// The place of a message that is re-sent: the next one is matched from behind it. A report
+    /// that was received before is none: its message was matched then.
+    fn repeated_place(&self, command: &Command, cursor: &ReplayCursor) -> Option<u64> {
         let Command::Proxy(word) = command else { return None };
         let Report::Message { message, has_own_id, echo } = &word.report else { return None };
-        let repeats = self.sight(message, *has_own_id, *echo) == transcript::Sighting::Repeat;
-        if !repeats || self.was_heard(word) || self.transcript.knows(&message.id) {
+        let sighting = self.sight(message, *has_own_id, *echo, cursor);
+        let is_repeat = sighting == transcript::Sighting::Repeat;
+        if !is_repeat || self.was_heard(word) || self.transcript.knows(&message.id) {
             return None;
         }
-        self.transcript.place(message, *echo)
+        self.transcript.place(message, *echo, cursor)
     }
 }

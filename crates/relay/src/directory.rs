@@ -69,16 +69,6 @@ impl Directory {
         self.read().iter().map(|(session, entry)| listing(session, entry)).collect()
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.read().len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.read().is_empty()
-    }
-
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<SessionId, Entry>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -9,13 +9,14 @@ use std::time::Duration;
 
 use domain::fleet::{self, Claim, Command, Fleet, Launch, Named, Policy};
 use domain::session::status::Via;
-use domain::{ClientKey, ConnectionId, RequestId, Sequence, SessionId};
-use store::{Append, Entry, Epoch, Snapshot};
+use domain::{ClientKey, ConnectionId, RequestId, Sequence};
+use store::{Append, Entry, Fault, Snapshot};
 use tokio::sync::{mpsc, oneshot};
 use wire::native::Denied;
 
 use crate::books::{Books, EventsAsked};
 use crate::hub::{Hub, Live};
+use crate::load::{self, Loaded, Replayed};
 use crate::owner::NAP_MS_MAX;
 use crate::ports::Clock;
 use crate::routes::{Errand, Routes};
@@ -23,6 +24,8 @@ use crate::tasks::Tasks;
 
 const INBOX_MAX: usize = 1_024;
 const SNAPSHOT_EVERY_EVENTS: u64 = 256;
+/// Events that are shown at once that a failed commit had recorded.
+const UNSEEN_PAGE_EVENTS: usize = 1_024;
 const CLOSE_TAKEN_OVER: u16 = 4090;
 
 /// Something for the fleet's owner.
@@ -45,7 +48,9 @@ pub(crate) struct FleetOwner {
     pub routes: Arc<Routes>,
     pub clock: Arc<dyn Clock>,
     pub policy: Policy,
-    pub loaded: Option<(Fleet, Epoch, Sequence)>,
+    pub loaded: Option<Loaded<Fleet>>,
+    /// The last event that was shown.
+    pub shown: Sequence,
 }
 
 impl FleetOwner {
@@ -73,7 +78,7 @@ impl FleetOwner {
 
     fn nap(&self) -> Duration {
         let now = self.clock.now();
-        let deadline = self.loaded.as_ref().and_then(|(fleet, ..)| fleet.deadline(self.policy));
+        let deadline = self.loaded.as_ref().and_then(|it| it.state.deadline(self.policy));
         Duration::from_millis(deadline.map_or(NAP_MS_MAX, |at| at.ms_since(now).min(NAP_MS_MAX)))
     }
 
@@ -124,16 +129,26 @@ impl FleetOwner {
             let older = before.machines().via(machine).cloned();
             taken_over = older.filter(|older| older.connection != via.connection);
         }
-        let Some((fleet, epoch, snapshot_at)) = self.loaded.as_mut() else { return Ok(vec![]) };
-        let events = fleet.perform(command, policy, now).map_err(Denied::Refused)?;
+        let Some(loaded) = self.loaded.as_mut() else { return Ok(vec![]) };
+        let events = loaded.state.perform(command, policy, now).map_err(Denied::Refused)?;
         if !events.is_empty() {
-            let append = append(fleet, *epoch, snapshot_at, &events);
+            let append = append(loaded, &events);
             self.commit(append).await?;
         }
-        self.tell(taken_over.as_ref(), &events);
+        Ok(self.show(taken_over.as_ref(), events))
+    }
+
+    /// Lets the consequences of recorded events leave.
+    fn show(
+        &mut self,
+        taken_over: Option<&Via>,
+        events: Vec<fleet::Recorded>,
+    ) -> Vec<Arc<fleet::Recorded>> {
+        self.tell(taken_over, &events);
+        self.shown = events.last().map_or(self.shown, |last| last.sequence);
         let events: Vec<_> = events.into_iter().map(Arc::new).collect();
         self.hub.publish(events.iter().cloned().map(Live::Fleet).collect());
-        Ok(events)
+        events
     }
 
     async fn commit(&mut self, append: Append) -> Result<(), Denied> {
@@ -156,14 +171,14 @@ impl FleetOwner {
             let reason = "a newer connection of the same machine took over";
             self.routes.kick(&older.connection, CLOSE_TAKEN_OVER, reason);
         }
-        let Some((fleet, ..)) = &self.loaded else { return };
+        let Some(loaded) = &self.loaded else { return };
         for event in events {
             match &event.event {
                 fleet::Event::Launch(fleet::launches::Event::Requested(launch)) => {
                     self.send_launch(&launch.via, launch);
                 }
                 fleet::Event::Machine(fleet::machines::Event::Connected { via, .. }) => {
-                    for launch in fleet.owed(via) {
+                    for launch in loaded.state.owed(via) {
                         self.send_launch(via, launch);
                     }
                 }
@@ -180,55 +195,55 @@ impl FleetOwner {
 
     async fn fleet(&mut self) -> Result<&mut Fleet, Denied> {
         if self.loaded.is_none() {
-            let loaded = load(&self.books).await;
-            self.loaded = Some(loaded.map_err(|fault| Denied::Failed(fault.to_string()))?);
+            let failed = |fault: Fault| Denied::Failed(fault.to_string());
+            self.loaded = Some(load(&self.books).await.map_err(failed)?);
+            if let Err(fault) = self.show_unseen().await {
+                self.loaded = None;
+                return Err(failed(fault));
+            }
         }
         match self.loaded.as_mut() {
-            Some((fleet, ..)) => Ok(fleet),
+            Some(loaded) => Ok(&mut loaded.state),
             None => Err(Denied::Failed("the fleet could not be read".to_owned())),
         }
     }
+
+    /// Events that were committed although their commit was reported as failed.
+    async fn show_unseen(&mut self) -> Result<(), Fault> {
+        let Some(head) = self.loaded.as_ref().map(|loaded| loaded.state.head()) else {
+            return Ok(());
+        };
+        while self.shown < head {
+            let (stream, after) = (fleet::FLEET_STREAM.into(), self.shown);
+            let ask = EventsAsked { stream, after, upto: Some(head), limit: UNSEEN_PAGE_EVENTS };
+            let (events, _) = Fleet::read(&self.books, ask).await?;
+            if events.is_empty() {
+                return Ok(());
+            }
+            self.show(None, events);
+        }
+        Ok(())
+    }
 }
 
-fn append(
-    fleet: &Fleet,
-    epoch: Epoch,
-    snapshot_at: &mut Sequence,
-    events: &[fleet::Recorded],
-) -> Append {
-    let mut append = Append::new(fleet::FLEET_STREAM.into(), epoch);
+fn append(loaded: &mut Loaded<Fleet>, events: &[fleet::Recorded]) -> Append {
+    let mut append = Append::new(fleet::FLEET_STREAM.into(), loaded.epoch);
     let entry = |recorded: &fleet::Recorded| Entry {
         sequence: recorded.sequence,
         at: recorded.at,
         body: store::codec::encode_fleet_event(recorded),
     };
     append.entries = events.iter().map(entry).collect();
-    if fleet.head().0 - snapshot_at.0 >= SNAPSHOT_EVERY_EVENTS {
-        let body = store::codec::encode_fleet(fleet);
-        append.snapshot = Some(Snapshot { sequence: fleet.head(), body });
-        *snapshot_at = fleet.head();
+    let head = loaded.state.head();
+    if loaded.stored_at.is_none_or(|at| head.0 - at.0 >= SNAPSHOT_EVERY_EVENTS) {
+        let body = store::codec::encode_fleet(&loaded.state);
+        append.snapshot = Some(Snapshot { sequence: head, body });
+        loaded.stored_at = Some(head);
     }
     append
 }
 
-pub(crate) async fn load(books: &Books) -> Result<(Fleet, Epoch, Sequence), store::Fault> {
-    let stream: SessionId = fleet::FLEET_STREAM.into();
-    let lease = books.acquire(&stream).await?;
-    let (mut fleet, snapshot_at) = match &lease.snapshot {
-        Some(snapshot) => (store::codec::decode_fleet(&snapshot.body)?, snapshot.sequence),
-        None => (Fleet::default(), Sequence(0)),
-    };
-    while fleet.head() < lease.head {
-        let (after, upto) = (fleet.head(), Some(lease.head));
-        let ask = EventsAsked { stream: stream.clone(), after, upto, limit: 4_096 };
-        let page = books.raw(ask).await?;
-        if page.entries.is_empty() {
-            let detail = format!("events after {} are missing", fleet.head());
-            return Err(store::Fault::Corrupt { stream: Some(stream), detail });
-        }
-        for entry in &page.entries {
-            fleet.apply(&store::codec::decode_fleet_event(&entry.body)?);
-        }
-    }
-    Ok((fleet, lease.epoch, snapshot_at))
+/// The fleet from its stream.
+pub(crate) async fn load(books: &Books) -> Result<Loaded<Fleet>, Fault> {
+    load::load(books, &fleet::FLEET_STREAM.into()).await
 }

@@ -10,6 +10,7 @@ mod directory;
 mod fleet_owner;
 pub mod gate;
 pub mod hub;
+mod load;
 pub mod metrics;
 mod owner;
 pub mod ports;

@@ -16,26 +16,29 @@ use std::time::Duration;
 
 use domain::passing::{Delta, Drafts, Passing};
 use domain::session::delivery::{self, State, Told};
+use domain::session::status::{Health, Reach};
 use domain::session::{
-    self, Card, Change, Command, Deadlines, Event, Glance, OrderKey, Performed, Policy, Session,
-    Wish,
+    self, Card, Change, Command, Deadlines, Event, Glance, OrderKey, Performed, Policy,
+    ReplayCursor, Session, Wish,
 };
 use domain::{ConnectionId, Sequence, SessionId, Timestamp};
-use store::{Append, Entry, Epoch, Snapshot};
+use store::{Append, AppendRefused, Entry, Epoch, Fault, Snapshot};
 use tokio::sync::{mpsc, oneshot};
 use wire::native::{Cache, Denied};
 use wire::visitor::Encoded;
 
-use crate::books::{Appended, Books, EventsAsked};
+use crate::books::{Appended, Books, EventsAsked, Lost};
 use crate::directory::Directory;
 use crate::gate::RoomTaken;
 use crate::hub::{Hub, Passed, Published};
+use crate::load;
 use crate::metrics::{Held, Metrics};
 use crate::ports::Clock;
 use crate::routes::Routes;
 use crate::tasks::Tasks;
 
-pub(crate) use outgoing::{Outgoing, Reply};
+use outgoing::{DAMAGED_WORDS, damaged, denied};
+pub(crate) use outgoing::{Outgoing, Reply, SESSION_DAMAGED};
 
 /// Commands that may wait for one session.
 pub(crate) const INBOX_MAX: usize = 1_024;
@@ -43,8 +46,8 @@ pub(crate) const INBOX_MAX: usize = 1_024;
 const BATCH_MAX: usize = 256;
 /// Appends that one owner may have waiting for their commit.
 pub(crate) const APPENDS_IN_FLIGHT_MAX: u64 = 8;
-/// Events that are read at once when a session is brought back.
-const LOAD_PAGE_EVENTS: usize = 4_096;
+/// Events that are shown at once that a failed commit had recorded.
+const UNSEEN_PAGE_EVENTS: usize = 4_096;
 /// Events between two stored states.
 pub(crate) const SNAPSHOT_EVERY_EVENTS: u64 = 512;
 /// The longest sleep towards a deadline: wall clocks jump, and laptops sleep.
@@ -103,6 +106,11 @@ pub(crate) struct Owner {
     shared: Shared,
     /// `None` after a failed commit, until the ledger could be read again.
     loaded: Option<Loaded>,
+    /// The connection to which orders left last, and those of them that it still had to carry
+    /// out. A failed commit does not take them back.
+    left: (Option<ConnectionId>, BTreeSet<OrderKey>),
+    /// Where the connected proxy is in re-sending its history. A failed commit does not move it.
+    cursor: ReplayCursor,
     drafts: Drafts,
     outgoing: VecDeque<(u64, Outgoing)>,
     acks: mpsc::UnboundedSender<(u64, Appended)>,
@@ -120,7 +128,8 @@ pub(crate) struct Owner {
 struct Loaded {
     session: Session,
     epoch: Epoch,
-    snapshot_at: Sequence,
+    /// The last event in the stored state; `None` where a new one must be stored.
+    stored_at: Option<Sequence>,
     /// Orders that left on the current connection.
     told: BTreeSet<OrderKey>,
     told_to: Option<ConnectionId>,
@@ -147,6 +156,8 @@ impl Owner {
             id,
             shared,
             loaded: None,
+            left: (None, BTreeSet::new()),
+            cursor: ReplayCursor::default(),
             drafts: Drafts::default(),
             outgoing: VecDeque::new(),
             acks,
@@ -257,11 +268,13 @@ impl Owner {
         self.submit(batch);
     }
 
-    /// The card is stored again when it no longer says when the session must be woken.
+    /// The card is stored again when it no longer says when the session must be woken, and so is
+    /// a state that could not be read.
     fn keep_card(&mut self, batch: &mut Batch) {
         let Some(loaded) = self.loaded.as_mut() else { return };
         let deadlines = Some(loaded.session.deadlines());
-        if loaded.session.head() == Sequence(0) || loaded.card_deadlines == deadlines {
+        let is_kept = loaded.card_deadlines == deadlines && loaded.stored_at.is_some();
+        if loaded.session.head() == Sequence(0) || is_kept {
             return;
         }
         loaded.card_deadlines = deadlines;
@@ -271,12 +284,12 @@ impl Owner {
     }
 
     async fn decide(&mut self, mut command: Command, reply: Reply, batch: &mut Batch) {
-        if let Err(fault) = self.load().await {
-            batch.outgoing.push(Outgoing::Denied(reply, Denied::Failed(fault)));
+        if let Err(denied) = self.load().await {
+            batch.outgoing.push(Outgoing::Denied(reply, denied));
             return;
         }
         if let Err(fault) = self.look_up_earlier(&mut command).await {
-            batch.outgoing.push(Outgoing::Denied(reply, Denied::Failed(fault)));
+            batch.outgoing.push(Outgoing::Denied(reply, denied(&fault)));
             return;
         }
         if let Command::Proxy(word) = &command
@@ -289,7 +302,7 @@ impl Owner {
         let now = self.shared.clock.now();
         let Some(loaded) = self.loaded.as_mut() else { return };
         let Performed { overdue, outcome } =
-            loaded.session.perform(&command, self.shared.policy, now);
+            loaded.session.perform(&command, &mut self.cursor, self.shared.policy, now);
         for recorded in overdue.iter().chain(outcome.iter().flatten()) {
             settle_drafts(&mut self.drafts, &recorded.event);
         }
@@ -307,13 +320,12 @@ impl Owner {
     }
 
     /// A send whose id this session's memory does not reach back to is looked up in the ledger.
-    async fn look_up_earlier(&self, command: &mut Command) -> Result<(), String> {
+    async fn look_up_earlier(&self, command: &mut Command) -> Result<(), Fault> {
         let Command::Person(_, Wish::Send { send, earlier }) = command else { return Ok(()) };
         let forgotten =
             self.loaded.as_ref().is_some_and(|loaded| loaded.session.may_have_forgotten(&send.id));
         if forgotten {
-            let state = self.shared.books.send_state(&self.id, &send.id).await;
-            *earlier = state.map_err(|fault| fault.to_string())?;
+            *earlier = self.shared.books.send_state(&self.id, &send.id).await?;
         }
         Ok(())
     }
@@ -351,9 +363,9 @@ impl Owner {
         }
         let Some(connection) = via else { return };
         let (owed, new) = loaded.session.owed_beyond(&loaded.told);
-        loaded.told = owed;
-        if !new.is_empty() {
-            batch.outgoing.push(Outgoing::Orders(connection, new));
+        if owed != loaded.told {
+            loaded.told.clone_from(&owed);
+            batch.outgoing.push(Outgoing::Orders { connection, owed, new });
         }
     }
 
@@ -404,10 +416,11 @@ impl Owner {
         append.entries = entries;
         append.sends = sends;
         let head = loaded.session.head();
-        if head.0 - loaded.snapshot_at.0 >= self.shared.snapshot_every_events {
+        let every = self.shared.snapshot_every_events;
+        if loaded.stored_at.is_none_or(|at| head.0 - at.0 >= every) {
             let body = store::codec::encode_session(&loaded.session);
             append.snapshot = Some(Snapshot { sequence: head, body });
-            loaded.snapshot_at = head;
+            loaded.stored_at = Some(head);
         }
         if is_shown {
             append.card = Some(store::codec::encode_card(&loaded.session.card()));
@@ -428,7 +441,9 @@ impl Owner {
             }
             Err(lost) => {
                 tracing::error!(session = %self.id, %lost, "events could not be recorded");
-                self.give_up(&lost.to_string());
+                let is_damaged = matches!(lost, Lost::Refused(AppendRefused::Corrupt { .. }));
+                let words = lost.to_string();
+                self.give_up(&if is_damaged { damaged(&words) } else { Denied::Failed(words) });
             }
         }
     }
@@ -438,6 +453,9 @@ impl Owner {
         let mut burst = vec![];
         while self.outgoing.front().is_some_and(|(ticket, _)| *ticket <= self.committed) {
             if let Some((_, item)) = self.outgoing.pop_front() {
+                if let Outgoing::Orders { connection, owed, .. } = &item {
+                    self.left = (Some(connection.clone()), owed.clone());
+                }
                 item.leave(&self.id, &self.shared, &mut burst);
             }
         }
@@ -445,7 +463,7 @@ impl Owner {
     }
 
     /// Nothing uncommitted happened.
-    fn give_up(&mut self, why: &str) {
+    fn give_up(&mut self, why: &Denied) {
         let had_words = self.outgoing.iter().any(|(_, item)| item.has_words());
         if let Some(loaded) = self.loaded.take()
             && had_words
@@ -460,28 +478,56 @@ impl Owner {
         }
     }
 
-    async fn load(&mut self) -> Result<(), String> {
+    async fn load(&mut self) -> Result<(), Denied> {
         if self.loaded.is_some() {
             return Ok(());
         }
         let load = async {
-            let mut loaded = load(&self.id, &self.shared.books).await?;
-            self.show_unseen(&loaded.session).await?;
-            let listing = self.shared.directory.get(&self.id);
-            loaded.card_deadlines = listing.and_then(|listing| listing.card.deadlines);
-            Ok::<_, store::Fault>(loaded)
+            let loaded = load::load::<Session>(&self.shared.books, &self.id).await?;
+            self.show_unseen(&loaded.state).await?;
+            Ok::<_, Fault>(loaded)
         };
-        self.loaded = Some(load.await.map_err(|fault| fault.to_string())?);
+        let load::Loaded { state: session, epoch, stored_at } = match load.await {
+            Ok(loaded) => loaded,
+            Err(fault) => return Err(self.unloadable(&fault)),
+        };
+        let listing = self.shared.directory.get(&self.id);
+        let card_deadlines = listing.and_then(|listing| listing.card.deadlines);
+        let (told_to, told) = self.left.clone();
+        let loaded = Loaded { session, epoch, stored_at, told, told_to, card_deadlines };
+        self.loaded = Some(loaded);
         self.gave_up = false;
         Ok(())
     }
 
+    /// A session whose history is damaged refuses by itself. Nothing can be recorded about it, so
+    /// lists are told here that it cannot be reached, and why.
+    fn unloadable(&mut self, fault: &Fault) -> Denied {
+        // What failed for a while is tried again, what is damaged stays so.
+        self.gave_up = !matches!(fault, Fault::Corrupt { .. });
+        if self.gave_up {
+            return denied(fault);
+        }
+        if let Some(listing) = self.shared.directory.get(&self.id) {
+            let mut card = (*listing.card).clone();
+            let health = Health::Disconnected;
+            if let Reach::Up(via) = &card.status.reach {
+                let (since, link) = (self.shared.clock.now(), via.link.clone());
+                card.status.reach = Reach::Down { since, link };
+            }
+            card.status.health = health;
+            card.status.trouble = Some((health, DAMAGED_WORDS.to_owned()));
+            self.shared.directory.show(&self.id, card);
+        }
+        denied(fault)
+    }
+
     /// Events that were committed although their commit was reported as failed.
-    async fn show_unseen(&self, session: &Session) -> Result<(), store::Fault> {
+    async fn show_unseen(&self, session: &Session) -> Result<(), Fault> {
         let Some(mut shown) = self.shared.directory.head(&self.id) else { return Ok(()) };
         while shown < session.head() {
             let (stream, upto) = (self.id.clone(), Some(session.head()));
-            let ask = EventsAsked { stream, after: shown, upto, limit: LOAD_PAGE_EVENTS };
+            let ask = EventsAsked { stream, after: shown, upto, limit: UNSEEN_PAGE_EVENTS };
             let page = self.shared.books.events(ask).await?;
             let Some(last) = page.events.last() else { return Ok(()) };
             shown = last.sequence;
@@ -497,35 +543,6 @@ impl Owner {
         }
         Ok(())
     }
-}
-
-/// Brings a session back from its newest state and the events after it.
-async fn load(id: &SessionId, books: &Books) -> Result<Loaded, store::Fault> {
-    let lease = books.acquire(id).await?;
-    let (mut session, snapshot_at) = match &lease.snapshot {
-        Some(snapshot) => (store::codec::decode_session(&snapshot.body)?, snapshot.sequence),
-        None => (Session::default(), Sequence(0)),
-    };
-    while session.head() < lease.head {
-        let (after, upto) = (session.head(), Some(lease.head));
-        let ask = EventsAsked { stream: id.clone(), after, upto, limit: LOAD_PAGE_EVENTS };
-        let page = books.events(ask).await?;
-        if page.events.is_empty() {
-            let detail = format!("events after {} are missing", session.head());
-            return Err(store::Fault::Corrupt { stream: Some(id.clone()), detail });
-        }
-        for recorded in &page.events {
-            session.apply(recorded);
-        }
-    }
-    Ok(Loaded {
-        session,
-        epoch: lease.epoch,
-        snapshot_at,
-        told: BTreeSet::new(),
-        told_to: None,
-        card_deadlines: None,
-    })
 }
 
 /// How a send stands after this event, for the ledger's index.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use domain::fleet::{self, Claim, Fleet, Launch, Named};
 use domain::passing::Delta;
 use domain::session::status::DownReason;
-use domain::session::{Card, Change, Command};
+use domain::session::{Card, Change, Command, Session};
 use domain::{ClientKey, ConnectionId, Refusal, RequestId, Sequence, SessionId, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 use wire::native::{Denied, Listing};
@@ -92,10 +92,14 @@ impl Relay {
         let hub = Hub::with_room_for(bounds.ring_bursts);
         let routes = Arc::new(Routes::default());
         let directory = Arc::new(Directory::default());
-        let (mut reached, mut waiting) = (vec![], BTreeSet::new());
+        let (mut reached, mut remade, mut waiting) = (vec![], vec![], BTreeSet::new());
         for row in books.streams().await? {
             let Some(card) = row.card else { continue };
-            let card = store::codec::decode_card(&card)?;
+            let card = store::codec::decode_card(&card).unwrap_or_else(|fault| {
+                tracing::warn!(session = %row.id, %fault, "a card is made again from its session");
+                remade.push(row.id.clone());
+                Card { deadlines: None, ..Session::default().card() }
+            });
             if card.status.via().is_some() {
                 reached.push(row.id.clone());
             } else if let Some(at) = wakes_at(&card, policies.session) {
@@ -105,13 +109,15 @@ impl Relay {
             directory.advance(&row.id, row.head);
         }
         let clock = ports.clock.clone();
+        let fleet_loaded = fleet_owner::load(&books).await?;
         let fleet = FleetOwner {
             books: books.clone(),
             hub: hub.clone(),
             routes: routes.clone(),
             clock: clock.clone(),
             policy: policies.fleet,
-            loaded: Some(fleet_owner::load(&books).await?),
+            shown: fleet_loaded.state.head(),
+            loaded: Some(fleet_loaded),
         };
         let policy = policies.session;
         let tasks = ports.tasks.clone();
@@ -135,9 +141,12 @@ impl Relay {
             Inner { shared, ports, owners, fleet, watchers, machine_answers_within, started_at };
         let relay = Self(Arc::new(inner));
         let _ = relay.fleet(fleet::Command::Restarted).await;
-        for session in reached {
+        for session in reached.iter().chain(&remade) {
             let down = Change::Down { connection: None, reason: DownReason::ProxyDisconnected };
-            relay.tell(&session, Command::Relay(down), Reply::Nobody).await;
+            relay.tell(session, Command::Relay(down), Reply::Nobody).await;
+        }
+        for session in &remade {
+            relay.settle(session).await;
         }
         relay.wake(waiting);
         relay.keep_up();
@@ -220,7 +229,12 @@ impl Relay {
     /// Whoever shows it is told first that it is over: there will be no ledger to tell it from.
     pub async fn erase(&self, session: &SessionId) -> Result<(), Denied> {
         self.refuse_reached(session)?;
-        self.command(session, Command::Relay(Change::Over)).await?;
+        match self.command(session, Command::Relay(Change::Over)).await {
+            Ok(_) => {}
+            // What cannot be read can be erased all the same.
+            Err(Denied::Code(code, _)) if code.as_str() == owner::SESSION_DAMAGED => {}
+            Err(denied) => return Err(denied),
+        }
         // Its machine may have come back while that was committed.
         self.refuse_reached(session)?;
         self.owners().remove(session);

@@ -25,8 +25,6 @@ pub enum Errand {
     Launch(Box<Launch>),
     /// The conversations that its agents keep are asked for.
     Ask(ResumableList, oneshot::Sender<Result<Conversations, Failure>>),
-    /// Everything of its journal up to here is committed.
-    Ack(u64),
 }
 
 /// The way to one proxy connection.

@@ -32,11 +32,6 @@ impl Tasks {
     pub fn abort_all(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
     }
-
-    /// How many are running, or have ended since the last one began.
-    pub fn count(&self) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
 }
 
 /// Names the task in the log while its panic unwinds.

@@ -4,6 +4,9 @@
 //! [`VERSION`]; older ones are lifted on reading, so that the rest of the house knows only the
 //! newest shape. `fixtures/ledger` holds one event of each kind and version that was ever written.
 //!
+//! A stored state carries the version of its shape, [`STATE_VERSION`]. Its shape is not kept for
+//! ever: whoever loads a state that this release cannot read replays the events instead.
+//!
 //! Not here: what the events mean (`domain`), where the bytes lie (`sqlite`, `memory`).
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -20,6 +23,27 @@ use crate::Fault;
 
 /// The version of every kind that this release writes.
 pub const VERSION: u32 = 1;
+
+/// The version of every state that this release writes. Version 0 is the same shape without a
+/// version around it.
+pub const STATE_VERSION: u32 = 1;
+
+#[derive(Serialize)]
+struct StateOut<'a, T> {
+    v: u32,
+    state: &'a T,
+}
+
+#[derive(Deserialize)]
+struct StateIn<T> {
+    state: T,
+}
+
+#[derive(Deserialize)]
+struct StateVersion {
+    #[serde(default)]
+    v: u32,
+}
 
 #[derive(Serialize)]
 struct Out<'a, T> {
@@ -77,22 +101,33 @@ pub fn decode_fleet_event(body: &[u8]) -> Result<fleet::Recorded, Fault> {
 
 /// A session's whole state as bytes.
 pub fn encode_session(state: &Session) -> Vec<u8> {
-    to_bytes(state)
+    to_bytes(&StateOut { v: STATE_VERSION, state })
 }
 
 /// A session's whole state from bytes.
 pub fn decode_session(body: &[u8]) -> Result<Session, Fault> {
-    from_bytes(body)
+    decode_state(body)
 }
 
 /// The fleet's whole state as bytes.
 pub fn encode_fleet(state: &fleet::Fleet) -> Vec<u8> {
-    to_bytes(state)
+    to_bytes(&StateOut { v: STATE_VERSION, state })
 }
 
 /// The fleet's whole state from bytes.
 pub fn decode_fleet(body: &[u8]) -> Result<fleet::Fleet, Fault> {
-    from_bytes(body)
+    decode_state(body)
+}
+
+fn decode_state<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+    match from_bytes::<StateVersion>(body)?.v {
+        0 => from_bytes(body),
+        STATE_VERSION => Ok(from_bytes::<StateIn<T>>(body)?.state),
+        other => {
+            let detail = format!("a state of version {other}, this release knows {STATE_VERSION}");
+            Err(Fault::Corrupt { stream: None, detail })
+        }
+    }
 }
 
 /// A card as bytes.

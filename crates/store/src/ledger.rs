@@ -137,6 +137,9 @@ pub struct Lease {
     pub head: Sequence,
     /// The newest state. The events after it are to be applied to it.
     pub snapshot: Option<Snapshot>,
+    /// There is a state, but its bytes are not what was written: the events before it are to be
+    /// replayed, and a new one stored.
+    pub is_snapshot_damaged: bool,
 }
 
 /// What may be forgotten. Nothing, by default; never what no snapshot covers.

@@ -204,7 +204,8 @@ impl Ledger for MemoryLedger {
             card: None,
         });
         held.epoch = epoch;
-        Ok(Lease { epoch, head: held.head, snapshot: held.snapshot.clone() })
+        let (head, snapshot) = (held.head, held.snapshot.clone());
+        Ok(Lease { epoch, head, snapshot, is_snapshot_damaged: false })
     }
 
     fn commit(&mut self, group: &[Append]) -> Result<Vec<Result<(), AppendRefused>>, Fault> {

@@ -187,8 +187,13 @@ impl SqliteLedger {
         let Some(Known { number, epoch, head }) = self.know(stream)? else {
             return Err(Fault::corrupt(stream, "its row is gone"));
         };
-        let snapshot = self.snapshot(stream, number)?;
-        Ok(Lease { epoch, head: Sequence(head), snapshot })
+        let (snapshot, is_snapshot_damaged) = match self.snapshot(stream, number) {
+            Ok(snapshot) => (snapshot, false),
+            // The events tell the same, as long as they are all there.
+            Err(Fault::Corrupt { .. }) => (None, true),
+            Err(fault) => return Err(fault),
+        };
+        Ok(Lease { epoch, head: Sequence(head), snapshot, is_snapshot_damaged })
     }
 
     /// Makes the disk small, for tests and simulations: the database grows to no more pages than

@@ -17,6 +17,6 @@ pub use client_connection::{
     Answer, Asked, ClientConnection, Denied, Limits, Listing, Output, PageOf, Purpose, Question,
     ReadJob, Throttle, Welcome, known, session_json,
 };
-pub use events::{Cache, Form, encode_delta, encode_event, encode_queue, encode_whole, event_id};
+pub use events::{Cache, Form, encode_delta, encode_event, encode_whole, event_id};
 pub use features::{Feature, Features};
 pub use proxy_connection::{ProxyConnection, ProxyLimits, ProxyOutput};

@@ -18,6 +18,9 @@ pub struct Limits {
     pub heartbeat_timeout_ms: u64,
     /// How long a peer may take to say hello.
     pub hello_timeout_ms: u64,
+    /// Requests for the history of one session that may wait for each other. More are answered
+    /// `rate_limited`.
+    pub history_requests_waiting: usize,
 }
 
 impl Default for Limits {
@@ -27,6 +30,7 @@ impl Default for Limits {
             heartbeat_interval_ms: 10_000,
             heartbeat_timeout_ms: 30_000,
             hello_timeout_ms: 10_000,
+            history_requests_waiting: 16,
         }
     }
 }

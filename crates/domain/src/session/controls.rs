@@ -125,7 +125,7 @@ pub enum Event {
 }
 
 /// State derived from recorded events alone.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Controls {
     pending: BTreeMap<RequestId, Pending>,
     answered: VecDeque<(ClientKey, Outcome)>,

@@ -8,18 +8,25 @@ use super::delivery::{DELIVERY_UNKNOWN, SESSION_NOT_CONNECTED, Send};
 use super::status::{Activity, CloseReason, Health, Reach};
 use super::transcript::Sighting;
 use super::{
-    Event, Policy, Session, config, controls, delivery, prompts, queue, runs, status, transcript,
+    Event, Policy, ReplayCursor, Session, config, controls, delivery, prompts, queue, runs, status,
+    transcript,
 };
 use crate::content::{Author, Digest, Failure, Message, Part};
 use crate::{Content, MessageId, Principal, Refusal, RequestId, RunId, Timestamp};
 
 impl Session {
     /// What a command leads to. Changes nothing.
-    pub fn decide(&self, command: &Command, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    pub fn decide(
+        &self,
+        command: &Command,
+        cursor: &ReplayCursor,
+        policy: Policy,
+        now: Timestamp,
+    ) -> Result<Vec<Event>, Refusal> {
         match command {
             Command::Person(principal, _) if !principal.may_steer() => Err(Refusal::Unauthorized),
             Command::Person(principal, wish) => self.decide_wish(principal, wish),
-            Command::Proxy(word) => self.decide_word(word, now),
+            Command::Proxy(word) => self.decide_word(word, cursor, policy, now),
             Command::Relay(change) => Ok(self.decide_change(change)),
         }
     }
@@ -154,14 +161,20 @@ impl Session {
         if self.queue.is_held() { vec![Event::Queue(queue::Event::Resumed)] } else { vec![] }
     }
 
-    fn decide_word(&self, word: &Word, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    fn decide_word(
+        &self,
+        word: &Word,
+        cursor: &ReplayCursor,
+        policy: Policy,
+        now: Timestamp,
+    ) -> Result<Vec<Event>, Refusal> {
         if self.status.via().is_none_or(|via| via.connection != word.connection) {
             return Err(Refusal::NotThisProxy);
         }
         if self.was_heard(word) {
             return Ok(vec![]);
         }
-        self.decide_report(&word.report, now)
+        self.decide_report(&word.report, cursor, policy, now)
     }
 
     /// A word that its proxy told before: its acknowledgement was lost on the way.
@@ -171,13 +184,19 @@ impl Session {
         })
     }
 
-    fn decide_report(&self, report: &Report, now: Timestamp) -> Result<Vec<Event>, Refusal> {
+    fn decide_report(
+        &self,
+        report: &Report,
+        cursor: &ReplayCursor,
+        policy: Policy,
+        now: Timestamp,
+    ) -> Result<Vec<Event>, Refusal> {
         Ok(match report {
             Report::Status { health, activity, reason } => {
                 self.changed(*health, activity.as_ref(), reason.as_ref())
             }
             Report::Message { message, has_own_id, echo } => {
-                self.message(message, *has_own_id, *echo)
+                self.message(message, *has_own_id, *echo, cursor)
             }
             Report::ToolCall(call) => said(transcript::Event::ToolCall(call.clone())),
             Report::ToolUpdate(update) => said(transcript::Event::ToolUpdate(update.clone())),
@@ -197,9 +216,12 @@ impl Session {
                 let (id, failure) = (send.id.clone(), failure.clone());
                 vec![Event::Delivery(delivery::Event::Failed { id, failure })]
             }
-            Report::Asked(prompt) => {
-                self.prompts.ask(prompt)?.into_iter().map(Event::Prompt).collect()
-            }
+            Report::Asked(prompt) => self
+                .prompts
+                .ask(prompt, policy.prompts_open_max)?
+                .into_iter()
+                .map(Event::Prompt)
+                .collect(),
             Report::PromptGone(id) => match self.prompts.owed_request(id) {
                 // Answered already: the answer is what made it go.
                 Some(request) => self.control_result(request, None),
@@ -243,18 +265,25 @@ impl Session {
         message: &Message,
         has_own_id: bool,
         echo: Option<Digest>,
+        cursor: &ReplayCursor,
     ) -> Sighting {
         // A proxy with a journal knows a send by its id; what it names otherwise was typed there.
         let echo = echo.filter(|_| !has_own_id || self.status.link().is_none());
-        let sighting = self.transcript.sight(message, has_own_id, echo);
+        let sighting = self.transcript.sight(message, has_own_id, echo, cursor);
         // A window may show a send before its proxy reports the delivery.
         let is_early = sighting == Sighting::New && message.author == Author::User;
         let awaits = |digest| self.sends.handed_alike(digest) > self.transcript.early(digest);
         if is_early && echo.is_some_and(awaits) { Sighting::Echo } else { sighting }
     }
 
-    fn message(&self, message: &Message, has_own_id: bool, echo: Option<Digest>) -> Vec<Event> {
-        match (self.sight(message, has_own_id, echo), echo) {
+    fn message(
+        &self,
+        message: &Message,
+        has_own_id: bool,
+        echo: Option<Digest>,
+        cursor: &ReplayCursor,
+    ) -> Vec<Event> {
+        match (self.sight(message, has_own_id, echo, cursor), echo) {
             (Sighting::New, _) => said(transcript::Event::Message(message.clone())),
             (Sighting::Echo, Some(digest)) => said(transcript::Event::Echoed(digest)),
             (Sighting::Echo, None) | (Sighting::Repeat, _) => vec![],

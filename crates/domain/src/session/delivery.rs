@@ -120,7 +120,7 @@ impl State {
 }
 
 /// State derived from recorded events alone.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sends {
     /// Accepted and not settled.
     open: BTreeMap<MessageId, Open>,
@@ -133,7 +133,7 @@ pub struct Sends {
     forgotten: Forgotten,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Open {
     send: Send,
     sequence: Sequence,
@@ -141,7 +141,7 @@ struct Open {
     handed: Option<Handed>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Handed {
     order: Sequence,
     link: Option<LinkId>,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::content::{Diff, Failure};
 use crate::{ChoiceId, Content, PromptId, Refusal, RequestId, RunId, Timestamp, ToolCallId};
 
-/// Open prompts per session. A person cannot survey more; an agent that needs more is looping.
+/// Open prompts per session, unless configured. A person cannot survey more; an agent that needs more is looping.
 pub const PROMPTS_OPEN_MAX: usize = 32;
 
 /// A question and its buttons.
@@ -180,7 +180,7 @@ pub struct Owed {
 }
 
 /// State derived from recorded events alone.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompts {
     open: BTreeMap<PromptId, Prompt>,
     owed: BTreeMap<PromptId, Owed>,
@@ -188,12 +188,12 @@ pub struct Prompts {
 
 impl Prompts {
     /// The agent asks. A repeat of an open prompt records nothing: proxies poll.
-    pub fn ask(&self, prompt: &Prompt) -> Result<Vec<Event>, Refusal> {
+    pub fn ask(&self, prompt: &Prompt, open_max: usize) -> Result<Vec<Event>, Refusal> {
         if self.open.contains_key(&prompt.id) || self.owed.contains_key(&prompt.id) {
             return Ok(vec![]);
         }
-        if self.open.len() >= PROMPTS_OPEN_MAX {
-            return Err(Refusal::TooManyPrompts { limit: PROMPTS_OPEN_MAX });
+        if self.open.len() >= open_max {
+            return Err(Refusal::TooManyPrompts { limit: open_max });
         }
         Ok(vec![Event::Asked(prompt.clone())])
     }

@@ -56,7 +56,7 @@ pub struct Cut {
 }
 
 /// State derived from recorded events alone.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runs {
     active: Option<(RunId, Timestamp)>,
     /// The send that began it, where that is known.

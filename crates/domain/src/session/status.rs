@@ -179,7 +179,7 @@ pub enum Reach {
 }
 
 /// State derived from recorded events alone.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// Reachability.
     pub reach: Reach,

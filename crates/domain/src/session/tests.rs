@@ -20,7 +20,7 @@ use super::delivery::{Mode, Send};
 use super::prompts::{Choice, Expiry, Prompt, Settled};
 use super::runs::Outcome;
 use super::status::{Activity, DownReason, Health, Meta, Via};
-use super::{Event, Order, Performed, Policy, Recorded, Session};
+use super::{Event, Order, Performed, Policy, Recorded, ReplayCursor, Session};
 use crate::content::{Author, Digest, Failure, Message, Part};
 use crate::{
     ClientId, Content, LinkPosition, Principal, Refusal, RequestId, Role, Sequence, Timestamp,
@@ -33,6 +33,7 @@ const JOURNAL: &str = "journal-1";
 
 struct Story {
     session: Session,
+    cursor: ReplayCursor,
     history: Vec<Recorded>,
     now: Timestamp,
 }
@@ -43,7 +44,7 @@ type Told = Result<Vec<String>, Refusal>;
 impl Story {
     /// Nobody has seen the session.
     fn unseen() -> Self {
-        Self { session: Session::default(), history: vec![], now: START }
+        Self { session: Session::default(), cursor: <_>::default(), history: vec![], now: START }
     }
 
     /// Reached through a proxy with the feature `link`.
@@ -62,7 +63,8 @@ impl Story {
 
     fn perform(&mut self, command: &Command) -> Told {
         let policy = Policy::default();
-        let Performed { overdue, outcome } = self.session.perform(command, policy, self.now);
+        let Performed { overdue, outcome } =
+            self.session.perform(command, &mut self.cursor, policy, self.now);
         self.history.extend(overdue.clone());
         let recorded = outcome?;
         self.history.extend(recorded.clone());

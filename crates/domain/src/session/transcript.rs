@@ -80,14 +80,13 @@ pub struct ContextUse {
 }
 
 /// State derived from recorded events alone.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transcript {
     ids: BTreeSet<MessageId>,
     order: VecDeque<Known>,
-    /// How many of `order` were already matched on this connection. Not worth recording: a new
-    /// connection starts anew, and a restart makes a new connection.
-    #[serde(skip)]
-    matched: usize,
+    /// How many were dropped from the front of `order`: the rest keep their places.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    dropped: u64,
     echoes: VecDeque<Digest>,
     /// Echoes that were seen before the delivery was reported.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
@@ -103,10 +102,21 @@ pub struct Transcript {
     results: u64,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Known {
     id: MessageId,
     digest: Option<Digest>,
+}
+
+/// How far a connection has come in re-sending messages that carry no id of their own.
+///
+/// It belongs to the connection, not to the session: nothing of it is recorded. Whoever performs
+/// commands keeps it for as long as the process lives, also when it reads the ledger again after
+/// a failed commit: the proxy goes on from where it was.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReplayCursor {
+    /// The place, counted from the session's first message, from which the next one is matched.
+    pub(super) place: u64,
 }
 
 /// What a message is, seen against what is known.
@@ -122,7 +132,13 @@ pub enum Sighting {
 
 impl Transcript {
     /// Whether a message is news. `has_own_id` is false where the edge had to invent the id.
-    pub fn sight(&self, message: &Message, has_own_id: bool, echo: Option<Digest>) -> Sighting {
+    pub fn sight(
+        &self,
+        message: &Message,
+        has_own_id: bool,
+        echo: Option<Digest>,
+        cursor: &ReplayCursor,
+    ) -> Sighting {
         if self.ids.contains(&message.id) {
             return Sighting::Repeat;
         }
@@ -132,7 +148,7 @@ impl Transcript {
         }
         // An id that is not known is news, unless it is the window's own name for a send.
         let by_digest = !has_own_id || echo.is_some();
-        match self.place(message, echo).filter(|_| by_digest) {
+        match self.place(message, echo, cursor).filter(|_| by_digest) {
             Some(_) => Sighting::Repeat,
             None => Sighting::New,
         }
@@ -159,23 +175,24 @@ impl Transcript {
     }
 
     /// Where among those not matched yet a message like this one is.
-    pub fn place(&self, message: &Message, echo: Option<Digest>) -> Option<usize> {
+    pub fn place(
+        &self,
+        message: &Message,
+        echo: Option<Digest>,
+        cursor: &ReplayCursor,
+    ) -> Option<u64> {
         let echo = echo.filter(|_| message.author == Author::User);
         let alike = |known: &Known| {
             known.digest.is_some() && (known.digest == message.digest || known.digest == echo)
         };
-        let mut later = self.order.iter().enumerate().skip(self.matched);
+        let matched = usize::try_from(cursor.place.saturating_sub(self.dropped)).ok()?;
+        let mut later = (self.dropped..).zip(&self.order).skip(matched);
         later.find(|(_, known)| alike(known)).map(|(place, _)| place)
     }
 
-    /// A repeat was seen: what came before it will not be told again on this connection.
-    pub fn matched(&mut self, place: usize) {
-        self.matched = place + 1;
-    }
-
-    /// A new connection may tell everything again.
-    pub fn rewind(&mut self) {
-        self.matched = 0;
+    /// The place behind the last message.
+    pub fn end(&self) -> u64 {
+        self.dropped + self.order.len() as u64
     }
 
     /// A delivered send may come back from the agent's UI, unless it did already.
@@ -205,12 +222,11 @@ impl Transcript {
             Event::Message(message) => {
                 self.ids.insert(message.id.clone());
                 self.order.push_back(Known { id: message.id.clone(), digest: message.digest });
-                self.matched = self.order.len();
                 if self.order.len() > MESSAGES_REMEMBERED_MAX {
                     if let Some(oldest) = self.order.pop_front() {
                         self.ids.remove(&oldest.id);
                     }
-                    self.matched -= 1;
+                    self.dropped += 1;
                 }
             }
             // The next one like it is a message of its own.
@@ -224,6 +240,11 @@ impl Transcript {
             Event::Context(context) => self.context = Some(*context),
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn push_bounded(digests: &mut VecDeque<Digest>, digest: Digest) {

@@ -120,6 +120,12 @@ pub(crate) struct Serve {
     /// Frames of one client in a minute
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) frames_per_minute: u32,
+    /// How many requests for the history of one session may wait for each other
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub(crate) history_requests_waiting: usize,
+    /// How many prompts of one session may be open at once
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    pub(crate) prompts_open: usize,
     /// Forget events older than this many days [default: never]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) keep_days: Option<u64>,

@@ -50,6 +50,7 @@ pub(super) fn door(serve: &Serve) -> Result<Config, Problem> {
 pub(super) fn policies(serve: &Serve) -> Policies {
     let mut policies = Policies::default();
     policies.session.send_grace_ms = serve.send_grace_ms;
+    policies.session.prompts_open_max = serve.prompts_open;
     policies.fleet.launch_timeout_ms = serve.launch_timeout_ms;
     policies
 }
@@ -61,6 +62,7 @@ pub(super) fn limits(serve: &Serve) -> wire::native::Limits {
         heartbeat_interval_ms: serve.heartbeat_interval_ms,
         heartbeat_timeout_ms: serve.heartbeat_timeout_ms,
         hello_timeout_ms: HELLO_TIMEOUT_MS,
+        history_requests_waiting: serve.history_requests_waiting,
     }
 }
 
@@ -74,5 +76,76 @@ pub(super) fn retention(serve: &Serve) -> Retention {
     Retention {
         age_ms_max: serve.keep_days.map(|days| days.saturating_mul(DAY_MS)),
         size_bytes_max: serve.keep_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        serve: Serve,
+    }
+
+    const SPEC: &str = include_str!("../../../../docs/spec/native.md");
+
+    /// The rules of the specification's list of limits.
+    fn listed() -> Vec<&'static str> {
+        let list = SPEC.split("\n## limits\n").nth(1).unwrap().split("\n## ").next().unwrap();
+        list.lines().filter(|line| line.starts_with("- **native/limits.")).collect()
+    }
+
+    fn flag_in(rule: &str) -> Option<&str> {
+        rule.split('`').find_map(|word| word.strip_prefix("--"))
+    }
+
+    // spec: native/limits.7
+    #[test]
+    fn every_figure_among_the_limits_of_the_specification_is_a_flag_with_that_default() {
+        let command = Flags::command();
+        let mut figures = 0;
+        for rule in listed() {
+            let said = rule.split_once("** ").unwrap().1;
+            if !said.contains(|letter: char| letter.is_ascii_digit()) {
+                continue;
+            }
+            let flag = flag_in(said).unwrap_or_else(|| panic!("{rule} names no flag"));
+            let known = command.get_arguments().find(|it| it.get_long() == Some(flag));
+            let known = known.unwrap_or_else(|| panic!("--{flag} of {rule} is not there"));
+            let default: u64 = known.get_default_values()[0].to_str().unwrap().parse().unwrap();
+            let shown = match default {
+                bytes if bytes % (1024 * 1024) == 0 => format!("{} MiB", bytes / 1024 / 1024),
+                bytes if bytes % 1024 == 0 => format!("{} KiB", bytes / 1024),
+                plain => plain.to_string(),
+            };
+            assert!(said.contains(&shown), "{rule} does not say {shown}");
+            figures += 1;
+        }
+        assert_eq!(figures, 6);
+    }
+
+    #[test]
+    fn every_limit_that_is_set_reaches_the_relay() {
+        let flags = [
+            "max-frame-bytes",
+            "max-content-bytes",
+            "sends-per-10s",
+            "frames-per-minute",
+            "prompts-open",
+            "history-requests-waiting",
+        ];
+        assert!(listed().into_iter().filter_map(flag_in).all(|flag| flags.contains(&flag)));
+        let set = (1..).zip(flags).flat_map(|(n, flag)| [format!("--{flag}"), n.to_string()]);
+        let Flags { serve } = Flags::parse_from(std::iter::once("farhelm".to_owned()).chain(set));
+        assert_eq!(door(&serve).unwrap().limits.max_frame_bytes, 1);
+        assert_eq!(limits(&serve).max_content_bytes, 2);
+        assert_eq!(rates(&serve).sends_per_10s, 3);
+        assert_eq!(rates(&serve).frames_per_minute, 4);
+        assert_eq!(policies(&serve).session.prompts_open_max, 5);
+        assert_eq!(limits(&serve).history_requests_waiting, 6);
     }
 }

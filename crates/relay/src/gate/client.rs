@@ -133,6 +133,7 @@ pub async fn serve_client<T: Transport>(
             live = next(gate.live.as_mut()) => gate.on_live(live).await,
             () = nap.as_mut() => gate.on_nap(&mut nap).await,
         }
+        gate.nap_no_longer(&mut nap);
     }
 }
 
@@ -247,6 +248,14 @@ impl Gate {
         let outputs = self.machine.on_tick(now);
         self.carry_out(outputs).await;
         nap.as_mut().reset(tokio::time::Instant::now() + self.until_deadline());
+    }
+
+    /// A hello may bring the deadline forward. One that moves away is left: the timer looks again.
+    fn nap_no_longer(&self, nap: &mut Pin<Box<Sleep>>) {
+        let until = tokio::time::Instant::now() + self.until_deadline();
+        if until < nap.deadline() {
+            nap.as_mut().reset(until);
+        }
     }
 
     fn until_deadline(&self) -> Duration {

@@ -54,6 +54,7 @@ enum Returned {
     Done(u64),
     Refused(SessionId, Box<Refusal>),
     Ended(SessionId),
+    Unavailable(SessionId),
     Failed,
 }
 
@@ -146,6 +147,7 @@ pub async fn serve_proxy<T: Transport>(
             }
             () = nap.as_mut() => gate.on_nap(&mut nap).await,
         }
+        gate.nap_no_longer(&mut nap);
     }
     gate.leave().await;
 }
@@ -179,6 +181,9 @@ impl Gate {
                 self.sessions.remove(&session);
                 let _ = self.relay.fleet(fleet::Command::Gone(session)).await;
             }
+            Returned::Unavailable(session) => {
+                self.sessions.remove(&session);
+            }
             Returned::Failed => {
                 self.close(CLOSE_INTERNAL, "could not be recorded; tell it again");
             }
@@ -194,7 +199,6 @@ impl Gate {
                 Some(request) => self.machine.on_ask(&request, &list, now),
                 None => return,
             },
-            Errand::Ack(through) => self.machine.on_ack(through, now),
         };
         self.frames.push(frame);
     }
@@ -231,6 +235,14 @@ impl Gate {
         let outputs = self.machine.on_tick(now);
         self.carry_out(outputs).await;
         nap.as_mut().reset(tokio::time::Instant::now() + self.until_deadline());
+    }
+
+    /// A hello may bring the deadline forward. One that moves away is left: the timer looks again.
+    fn nap_no_longer(&self, nap: &mut Pin<Box<Sleep>>) {
+        let until = tokio::time::Instant::now() + self.until_deadline();
+        if until < nap.deadline() {
+            nap.as_mut().reset(until);
+        }
     }
 
     fn until_deadline(&self) -> Duration {
@@ -350,10 +362,16 @@ impl Gate {
     ) {
         let via = Via { connection: self.connection.clone(), link: self.link.clone() };
         let up = Change::Up { via, meta: Box::new(meta), health, activity };
-        let returns = self.returns.clone();
-        let reply = Reply::Call(Box::new(move |answer| {
-            if answer.is_err() {
+        let (returns, about) = (self.returns.clone(), session.clone());
+        let reply = Reply::Call(Box::new(move |answer| match answer {
+            Ok(_) => {}
+            Err(Denied::Failed(_)) => {
                 let _ = returns.send(Returned::Failed);
+            }
+            // This session cannot be had; the machine's others can.
+            Err(denied @ (Denied::Refused(_) | Denied::Code(..))) => {
+                tracing::warn!(session = %about, ?denied, "a session cannot be brought up");
+                let _ = returns.send(Returned::Unavailable(about));
             }
         }));
         self.relay.tell(&session, Command::Relay(up), reply).await;
@@ -379,8 +397,13 @@ impl Gate {
         let reply = Reply::Call(Box::new(move |answer| {
             drop(taken);
             match answer {
-                Err(Denied::Failed(_) | Denied::Code(..)) => {
+                Err(Denied::Failed(_)) => {
                     let _ = returns.send(Returned::Failed);
+                }
+                // Told again it would not be recorded either, and would hold up what follows.
+                Err(Denied::Code(code, words)) => {
+                    tracing::warn!(session = %about, %code, words, "a report is lost");
+                    let _ = number.map(|number| returns.send(Returned::Done(number)));
                 }
                 Err(Denied::Refused(refusal)) => {
                     tracing::debug!(session = %about, %refusal, "a report was refused");

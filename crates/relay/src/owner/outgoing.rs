@@ -2,11 +2,13 @@
 //!
 //! Not here: when it may leave (`owner`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use domain::session::{Card, Event, Order, delivery};
+use domain::session::{Card, Event, Order, OrderKey, delivery};
 use domain::{ConnectionId, SessionId};
+use store::Fault;
 use tokio::sync::oneshot;
 use wire::native::Denied;
 
@@ -15,6 +17,12 @@ use crate::gate::RoomTaken;
 use crate::hub::{Live, Passed, Published};
 use crate::metrics::Metrics;
 use crate::routes::Errand;
+
+/// The code of whatever is asked of a session whose ledger cannot be read.
+pub(crate) const SESSION_DAMAGED: &str = "session_damaged";
+/// What people read of it.
+pub(super) const DAMAGED_WORDS: &str =
+    "The history of this session is damaged; restore a backup of the database to go on with it";
 
 /// What a command's asker hears.
 pub(crate) type Answer = Result<Vec<Arc<Published>>, Denied>;
@@ -46,7 +54,12 @@ impl Reply {
 }
 
 pub(crate) enum Outgoing {
-    Orders(ConnectionId, Vec<Order>),
+    /// What the proxy is owed, and what of it is new to this connection.
+    Orders {
+        connection: ConnectionId,
+        owed: BTreeSet<OrderKey>,
+        new: Vec<Order>,
+    },
     Events(Option<Box<Card>>, Vec<Arc<Published>>),
     Passing(Arc<Passed>, RoomTaken),
     Done(Reply, Vec<Arc<Published>>),
@@ -58,9 +71,9 @@ impl Outgoing {
     /// Its commit happened. What watchers see of it joins the burst.
     pub(super) fn leave(self, session: &SessionId, shared: &Shared, burst: &mut Vec<Live>) {
         match self {
-            Self::Orders(connection, orders) => {
+            Self::Orders { connection, new, owed: _ } => {
                 if let Some(route) = shared.routes.to(&connection) {
-                    for order in orders {
+                    for order in new {
                         route.send(Errand::Order(session.clone(), order));
                     }
                 }
@@ -91,7 +104,7 @@ impl Outgoing {
     pub(super) fn has_words(&self) -> bool {
         match self {
             Self::Events(_, published) => published.iter().any(|p| p.recorded.position.is_some()),
-            Self::Orders(..)
+            Self::Orders { .. }
             | Self::Passing(..)
             | Self::Done(..)
             | Self::Denied(..)
@@ -100,12 +113,10 @@ impl Outgoing {
     }
 
     /// Its commit did not happen.
-    pub(super) fn fail(self, why: &str) {
+    pub(super) fn fail(self, why: &Denied) {
         match self {
-            Self::Done(reply, _) | Self::Denied(reply, _) => {
-                reply.tell(Err(Denied::Failed(why.to_owned())));
-            }
-            Self::Orders(..) | Self::Events(..) | Self::Passing(..) | Self::Joined(..) => {}
+            Self::Done(reply, _) | Self::Denied(reply, _) => reply.tell(Err(why.clone())),
+            Self::Orders { .. } | Self::Events(..) | Self::Passing(..) | Self::Joined(..) => {}
         }
     }
 }
@@ -120,4 +131,23 @@ fn count(event: &Published, metrics: &Metrics) {
         };
         counter.fetch_add(1, Ordering::Relaxed);
     }
+}
+
+/// Why a fault of the store leaves a command without an effect.
+pub(super) fn denied(fault: &Fault) -> Denied {
+    match fault {
+        Fault::Corrupt { detail, .. } => damaged(detail),
+        Fault::Locked { .. }
+        | Fault::NewerVersion { .. }
+        | Fault::NotALedger { .. }
+        | Fault::Full
+        | Fault::Io { .. }
+        | Fault::NeedsReopen
+        | Fault::Exists { .. } => Denied::Failed(fault.to_string()),
+    }
+}
+
+/// Only this session refuses.
+pub(super) fn damaged(detail: &str) -> Denied {
+    Denied::Code(SESSION_DAMAGED.into(), format!("{DAMAGED_WORDS} ({detail})"))
 }

@@ -1,6 +1,10 @@
 //! A relay that starts again, on a disk in memory and in paused time.
 
+mod damage;
 mod deadlines;
+mod failed_commits;
+mod silence;
+mod socket;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +15,7 @@ use domain::session::prompts::{Choice, Expiry, Prompt};
 use domain::session::status::{Health, Meta, Via};
 use domain::session::{Recorded, Report, Wish, Word};
 use domain::{Content, Principal, Role};
-use store::{Ledger, MemoryDisk, Retention};
+use store::{Append, Ledger, MemoryDisk, MemoryLedger, Retention};
 use tokio::time::Instant;
 
 use super::*;
@@ -52,7 +56,7 @@ struct Stage {
 
 impl Stage {
     async fn new(send_grace_ms: u64) -> Self {
-        let session = domain::session::Policy { send_grace_ms };
+        let session = domain::session::Policy { send_grace_ms, ..<_>::default() };
         let policies = Policies { session, ..Policies::default() };
         let (disk, clock) = (MemoryDisk::new(), PausedClock(Instant::now()));
         let mut stage = Self { disk, clock, policies, running: None };
@@ -62,12 +66,7 @@ impl Stage {
 
     async fn start(&mut self) {
         let tasks = Tasks::default();
-        let ledger: Box<dyn Ledger> = loop {
-            match self.disk.open() {
-                Ok(ledger) => break Box::new(ledger),
-                Err(_) => tokio::task::yield_now().await,
-            }
-        };
+        let ledger: Box<dyn Ledger> = Box::new(self.disk().await);
         let metrics = Arc::<Metrics>::default();
         let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
         let turn = || std::future::ready(());
@@ -86,11 +85,30 @@ impl Stage {
         self.running = Some((relay, tasks));
     }
 
+    /// The disk, once the tasks of a killed relay have let go of it.
+    async fn disk(&self) -> MemoryLedger {
+        loop {
+            match self.disk.open() {
+                Ok(ledger) => return ledger,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        }
+    }
+
     /// SIGKILL.
     fn kill(&mut self) {
         if let Some((_, tasks)) = self.running.take() {
             tasks.abort_all();
         }
+    }
+
+    /// Puts something else than its relay did into a stream, while no relay runs.
+    async fn spoil(&self, stream: &str, spoil: impl FnOnce(&mut Append, Sequence)) {
+        let mut ledger = self.disk().await;
+        let lease = ledger.acquire(&stream.into(), "test").unwrap();
+        let mut append = Append::new(stream.into(), lease.epoch);
+        spoil(&mut append, lease.head);
+        ledger.commit(&[append]).unwrap()[0].clone().unwrap();
     }
 
     fn relay(&self) -> &Relay {
@@ -122,6 +140,10 @@ impl Stage {
     }
 
     async fn send(&self, session: &str, id: &str) {
+        self.try_send(session, id).await.unwrap();
+    }
+
+    async fn try_send(&self, session: &str, id: &str) -> Result<(), Denied> {
         let send = Send {
             id: id.into(),
             text: Content::Open("run the old command".to_owned()),
@@ -131,7 +153,8 @@ impl Stage {
             created_at: self.clock.now(),
             digest: None,
         };
-        self.tell(session, Command::Person(ada(), Wish::Send { send, earlier: None })).await;
+        let command = Command::Person(ada(), Wish::Send { send, earlier: None });
+        self.relay().command(&session.into(), command).await.map(drop)
     }
 
     async fn ask(&self, session: &str, prompt: &str, timeout_ms: u64) {

@@ -323,6 +323,8 @@ async fn codes_of_trouble(whole: &Whole, client: &mut Peer) -> BTreeSet<String> 
     whole.disk.damage(&"sess_1".into());
     seen.insert(asked(client, control("history_request", json!({"after_sequence": 0}))).await);
     assert!(seen.contains("history_not_available"), "{seen:?}");
+    seen.insert(asked(client, send("hurt")).await);
+    assert!(seen.contains("session_damaged"), "{seen:?}");
     for number in 0..31 {
         client.say(send(&format!("x{number}"))).await;
     }
@@ -334,7 +336,7 @@ async fn codes_of_trouble(whole: &Whole, client: &mut Peer) -> BTreeSet<String> 
 #[tokio::test]
 async fn every_code_of_the_table_occurs_when_it_says() {
     let fleet = fleet::Policy { launch_timeout_ms: 50, ..fleet::Policy::default() };
-    let session = domain::session::Policy { send_grace_ms: 2_000 };
+    let session = domain::session::Policy { send_grace_ms: 2_000, ..<_>::default() };
     let whole = Whole::with(Limits::default(), Policies { session, fleet }).await;
     let mut seen = codes_at_the_door(&whole).await;
     let mut client = whole.open("/ws", Some(&whole.operator)).await;

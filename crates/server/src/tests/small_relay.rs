@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use bytes::Bytes;
-use domain::session::{Command, Policy, Recorded, Session};
+use domain::session::{Command, Policy, Recorded, ReplayCursor, Session};
 use domain::{ClientKey, Refusal, Sequence, SessionId, ToolCallId};
 use relay::EventPage;
 use relay::gate::{Incoming, Transport as _, close};
@@ -21,6 +21,7 @@ pub(crate) struct SmallRelay(Mutex<State>);
 #[derive(Default)]
 pub(crate) struct State {
     session: Session,
+    cursor: ReplayCursor,
     history: Vec<Recorded>,
     pub(crate) erased: bool,
     pub(crate) openings: Vec<Opening>,
@@ -126,8 +127,10 @@ impl Inside for SmallRelay {
         command: Command,
     ) -> Work<'a, Result<Vec<Recorded>, Denied>> {
         Box::pin(async move {
-            let mut state = self.known(session)?;
-            let performed = state.session.perform(&command, Policy::default(), crate::clock::now());
+            let mut known = self.known(session)?;
+            let (state, now) = (&mut *known, crate::clock::now());
+            let performed =
+                state.session.perform(&command, &mut state.cursor, Policy::default(), now);
             state.history.extend(performed.overdue);
             let recorded = performed.outcome.map_err(Denied::Refused)?;
             state.history.extend(recorded.iter().cloned());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use domain::{Sequence, SessionId};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
-use super::pack::{self, Row};
+use super::pack::{self, Content, Row};
 use super::tail::Tail;
 use super::{Known, SqliteLedger, TAIL_BYTES_MAX, TAIL_ROWS_MAX, WAL_BYTES_MAX};
 use crate::{Append, AppendRefused, Fault};
@@ -45,15 +45,24 @@ impl SqliteLedger {
         if !row.is_empty() {
             rows.push(row.finish());
         }
-        if let Err(fault) = self.write_rows(&rows) {
-            // Newest first, so that a stream that appended twice ends where it began.
-            for (stream, known) in before.into_iter().rev() {
-                self.known.insert(stream.clone(), known);
+        let written = read_back(&rows, before.len())
+            .and_then(|sections| self.write_rows(&rows).map(|()| sections));
+        let sections = match written {
+            Ok(sections) => sections,
+            Err(fault) => {
+                self.forget_heads(before);
+                return Err(fault);
             }
-            return Err(fault);
-        }
-        self.publish(&rows, before);
+        };
+        self.publish(&rows, sections, before);
         Ok(verdicts)
+    }
+
+    /// Nothing was written. Newest first, so that a stream that appended twice ends where it began.
+    fn forget_heads(&mut self, before: Vec<(&SessionId, Known)>) {
+        for (stream, known) in before.into_iter().rev() {
+            self.known.insert(stream.clone(), known);
+        }
     }
 
     /// Whether the append may go into the row. Moves the known head on; gives what was before.
@@ -106,22 +115,22 @@ impl SqliteLedger {
     }
 
     /// It is durable: from here on readers see it.
-    fn publish(&mut self, rows: &[Packed], before: Vec<(&SessionId, Known)>) {
+    fn publish(
+        &mut self,
+        rows: &[Packed],
+        sections: Vec<Vec<Content>>,
+        before: Vec<(&SessionId, Known)>,
+    ) {
         let mut tail = self.tail.write();
         let mut appends = before.into_iter();
         let mut position = self.position_last - rows.len().cast_signed() as i64;
-        for (contents, body) in rows {
+        for ((contents, body), sections) in rows.iter().zip(sections) {
             position += 1;
             let size_bytes = contents.len() + body.len();
             tail.begin_row(position, size_bytes);
             self.wal_bytes += size_bytes + 2 * 4096;
-            // What was packed a moment ago can be read; were it not, the checksum would say so at
-            // the next open.
-            for section in pack::read_row(contents, body).unwrap_or_default() {
-                if let Some((stream, known)) = appends.next() {
-                    let base = (known.number, known.head);
-                    tail.absorb(stream, base, position, section.content);
-                }
+            for (content, (stream, known)) in sections.into_iter().zip(&mut appends) {
+                tail.absorb(stream, (known.number, known.head), position, Ok(content));
             }
         }
     }
@@ -144,6 +153,25 @@ impl SqliteLedger {
         }
         Ok(())
     }
+}
+
+/// What readers will be shown of rows that are about to be written. A row that cannot be read
+/// back is not written: its events would be acknowledged, and gone.
+fn read_back(rows: &[Packed], appends: usize) -> Result<Vec<Vec<Content>>, Fault> {
+    let unreadable = || Fault::Corrupt {
+        stream: None,
+        detail: "a commit was not packed as it was meant".into(),
+    };
+    let mut found = 0;
+    let mut read = Vec::with_capacity(rows.len());
+    for (contents, body) in rows {
+        let sections = pack::read_row(contents, body).map_err(|_| unreadable())?;
+        let sections: Result<Vec<_>, _> = sections.into_iter().map(|it| it.content).collect();
+        let sections = sections.map_err(|_| unreadable())?;
+        found += sections.len();
+        read.push(sections);
+    }
+    if found == appends { Ok(read) } else { Err(unreadable()) }
 }
 
 /// Reads the journal back. Gives the tail and the last position ever used.
@@ -187,4 +215,40 @@ fn stream_at(connection: &Connection, number: u64) -> Result<Option<(SessionId, 
         .query_row([number.cast_signed()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()?;
     Ok(found.map(|(id, folded, head)| (id.into(), folded, head.cast_unsigned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Entry, Epoch};
+    use domain::Timestamp;
+
+    fn packed() -> Packed {
+        let mut row = Row::default();
+        for stream in [1, 2] {
+            let entry = Entry { sequence: Sequence(1), at: Timestamp(7), body: vec![7; 100] };
+            row.push(
+                stream,
+                &Append { entries: vec![entry], ..Append::new("abc".into(), Epoch(1)) },
+            );
+        }
+        row.finish()
+    }
+
+    #[test]
+    fn a_commit_that_was_packed_well_is_read_back_whole() {
+        let sections = read_back(&[packed()], 2).unwrap();
+        assert!(sections[0].iter().all(|content| content.piece.is_some()));
+    }
+
+    #[test]
+    fn a_commit_that_cannot_be_read_back_is_not_written() {
+        let (contents, body) = packed();
+        let mut spoilt = body.to_vec();
+        spoilt[20] ^= 1;
+        assert!(read_back(&[(contents.clone(), Arc::new(spoilt))], 2).is_err());
+        let cut = contents[..contents.len() - 1].to_vec();
+        assert!(read_back(&[(cut, body.clone())], 2).is_err());
+        assert!(read_back(&[(contents, body)], 3).is_err(), "one append is missing");
+    }
 }

@@ -17,7 +17,6 @@ use serde::Serialize;
 
 pub use cache::Cache;
 pub use hot::encode_delta;
-pub use queue::encode_queue;
 
 use super::frames::{
     MessageFailed, PermissionPromptExpired, PermissionPromptResolved, SessionArchived,

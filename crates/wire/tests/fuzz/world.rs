@@ -100,7 +100,7 @@ impl World {
     ) -> Result<Vec<Recorded>, Refusal> {
         let now = self.now;
         let room = self.rooms.get_mut(session).ok_or(Refusal::SessionUnknown)?;
-        let performed = room.session.perform(command, Policy::default(), now);
+        let performed = room.session.perform(command, &mut room.cursor, Policy::default(), now);
         room.ledger.extend(performed.overdue);
         let recorded = performed.outcome?;
         room.ledger.extend(recorded.iter().cloned());

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use domain::fleet::{self, AgentOffer, Fleet, Offer};
 use domain::session::status::{Health, Meta, Via};
-use domain::session::{Change, Command, Performed, Policy, Recorded, Report, Session, Word};
+use domain::session::{
+    Change, Command, Performed, Policy, Recorded, ReplayCursor, Report, Session, Word,
+};
 use domain::{ConnectionId, Principal, Refusal, Role, Sequence, SessionId, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::native::frames::{ResumableSessions, ToolOutput};
 use wire::native::shapes::{Conversation, Conversations};
 use wire::native::{
@@ -48,6 +50,8 @@ pub(crate) struct Client {
     pub(crate) machine: ClientConnection,
     pub(crate) gauge: Gauge,
     pub(crate) heard: Vec<Value>,
+    /// Which event it was shown under each place of each session.
+    shown: BTreeMap<(String, u64), Value>,
     pub(crate) closed: Option<u16>,
     joined: bool,
 }
@@ -55,6 +59,7 @@ pub(crate) struct Client {
 #[derive(Default)]
 struct Stream {
     session: Session,
+    cursor: ReplayCursor,
     ledger: Vec<Recorded>,
     kept_from: u64,
 }
@@ -70,6 +75,25 @@ pub(crate) struct Relay {
     sessions: BTreeMap<SessionId, Stream>,
     fleet: Fleet,
     machine_connection: ConnectionId,
+}
+
+impl Client {
+    /// A sequence names one event of its session, live, in a page and when it is told again.
+    fn note(&mut self, frame: &Value) {
+        if let Some(events) = frame["events"].as_array() {
+            assert!(events.len() <= 500, "a page of {} events", events.len());
+            let places: Vec<_> = events.iter().filter_map(|it| it["sequence"].as_u64()).collect();
+            assert!(places.is_sorted_by(|a, b| a < b), "{places:?}");
+            return events.iter().for_each(|event| self.note(event));
+        }
+        let Some(sequence) = frame["sequence"].as_u64() else { return };
+        let session = frame["session_id"].as_str();
+        let session = session.or_else(|| frame["session"]["session_id"].as_str()).unwrap();
+        let event = json!([frame["event_id"], frame["type"]]);
+        let shown =
+            self.shown.entry((session.to_owned(), sequence)).or_insert_with(|| event.clone());
+        assert_eq!(*shown, event, "two events have the sequence {sequence}");
+    }
 }
 
 impl Relay {
@@ -101,7 +125,8 @@ impl Relay {
         let connection = format!("conn_{name}").into();
         let machine = ClientConnection::new(connection, principal, self.limits, self.now);
         let (gauge, heard, closed) = (Gauge::default(), vec![], None);
-        let client = Client { machine, gauge, heard, closed, joined: false };
+        let shown = BTreeMap::new();
+        let client = Client { machine, gauge, heard, shown, closed, joined: false };
         self.clients.insert(name.to_owned(), client);
     }
 
@@ -193,6 +218,9 @@ impl Relay {
     /// The session is gone from the ledger; it may begin again from its first event.
     pub(crate) fn erase(&mut self, id: &str) {
         self.sessions.insert(id.into(), Stream::default());
+        for client in self.clients.values_mut() {
+            client.shown.retain(|(session, _), _| session != id);
+        }
     }
 
     pub(crate) fn lag(&mut self, name: &str) {
@@ -215,7 +243,7 @@ impl Relay {
     pub(crate) fn say(&mut self, id: &SessionId, command: &Command) -> Result<(), Refusal> {
         let stream = self.sessions.get_mut(id).ok_or(Refusal::SessionUnknown)?;
         let Performed { mut overdue, outcome } =
-            stream.session.perform(command, Policy::default(), self.now);
+            stream.session.perform(command, &mut stream.cursor, Policy::default(), self.now);
         let refused = outcome.map(|recorded| overdue.extend(recorded));
         stream.ledger.extend(overdue.iter().cloned());
         self.publish(id, &overdue, |_| true);
@@ -246,7 +274,8 @@ impl Relay {
         let connection = self.machine_connection.clone();
         let command = Command::Proxy(Word { connection, position: None, report });
         let stream = self.sessions.get_mut(&id.into()).unwrap();
-        let performed = stream.session.perform(&command, Policy::default(), self.now);
+        let performed =
+            stream.session.perform(&command, &mut stream.cursor, Policy::default(), self.now);
         let recorded = performed.outcome.unwrap();
         stream.ledger.extend(recorded.iter().cloned());
         self.publish(&id.into(), &recorded, |name| name != deaf);
@@ -280,7 +309,9 @@ impl Relay {
                 Output::Send(bytes) => {
                     let frame = serde_json::from_slice(&bytes).expect("a frame is JSON");
                     check(&frame);
-                    self.clients.get_mut(name).unwrap().heard.push(frame);
+                    let client = self.clients.get_mut(name).unwrap();
+                    client.note(&frame);
+                    client.heard.push(frame);
                     vec![]
                 }
                 Output::Close { code, .. } => {

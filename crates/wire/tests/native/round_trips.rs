@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use wire::native::frames::{ClientFrame, RelayFrame};
 use wire::native::shapes::{self, Envelope};
-use wire::native::{Form, encode_delta, encode_event, encode_queue};
+use wire::native::{Form, encode_delta, encode_event};
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["\\PC{0,20}", Just("\"\\\u{1}\u{2028}\u{1F600}\n".to_owned())]
@@ -412,7 +412,6 @@ fn reads_back(recorded: &Recorded) {
     let frames = [
         encode_event(&session, recorded, Form::Plain),
         encode_event(&session, recorded, Form::Full),
-        encode_queue(&session, recorded),
     ];
     for frame in frames.into_iter().flatten() {
         let frame_value = value(&frame);

@@ -247,7 +247,7 @@ fn a_page_that_nobody_waits_for_is_ignored() {
 /// what the client says meanwhile is done afterwards.
 #[test]
 fn what_happens_between_hello_and_ack_is_neither_lost_nor_early() {
-    use domain::session::{Change, Command, Policy, Session};
+    use domain::session::{Change, Command, Policy, ReplayCursor, Session};
     use wire::native::{ClientConnection, Limits, Listing, Welcome};
 
     let mut relay = Relay::new();
@@ -271,7 +271,12 @@ fn what_happens_between_hello_and_ack_is_neither_lost_nor_early() {
     assert!(machine.on_event(&"sess_1".into(), &ledger[1], &cache).is_empty());
     let mut session = Session::default();
     session.apply(&ledger[0]);
-    let _ = session.perform(&Command::Relay(Change::Tick), Policy::default(), now);
+    let _ = session.perform(
+        &Command::Relay(Change::Tick),
+        &mut ReplayCursor::default(),
+        Policy::default(),
+        now,
+    );
     let card = std::sync::Arc::new(session.card());
     let listing = Listing { id: "sess_1".into(), head: Sequence(1), card };
     let outputs = machine.on_welcome(&Welcome { sessions: vec![listing], launches: vec![] }, now);
@@ -397,4 +402,56 @@ fn sealed_content_crosses_unread() {
     let plain = heard(&mut relay, "b");
     let told = plain.iter().find(|frame| frame["type"] == "message_event").unwrap();
     assert!(covers(&json!({"message": {"sealed": null, "content": ""}}), told), "{told}");
+}
+
+// spec: native/http.1
+#[test]
+fn a_listed_session_has_a_title_also_when_nobody_gave_it_one() {
+    use wire::native::Listing;
+    let session = domain::session::Session::default();
+    let mut card = session.card();
+    let listed = |card: &domain::session::Card| {
+        let (id, card) = ("sess_1".into(), std::sync::Arc::new(card.clone()));
+        let listing = Listing { id, head: Sequence(0), card };
+        serde_json::to_value(wire::native::session_json(&listing)).unwrap()
+    };
+    assert_eq!(listed(&card).get("title"), Some(&Value::Null));
+    card.status.title = Some("Kite".to_owned());
+    assert_eq!(listed(&card)["title"], "Kite");
+}
+
+/// The stand-in for the relay checks it of every frame, in every test; this one has all the ways
+/// in which a client is shown events.
+// spec: native/extensions.8, native/message_identifiers.4
+#[test]
+fn no_client_is_ever_shown_two_events_with_one_sequence() {
+    let mut relay = greeted(&["queue", "runs", "tools", "paging", "prompt_resolved"]);
+    relay.report("sess_1", domain::session::Report::RunStarted { run: "r1".into(), cause: None });
+    let say = |relay: &mut Relay, kind: &str, more: Value| {
+        let mut frame = json!({"type": kind, "protocol_version": 1, "session_id": "sess_1"});
+        frame.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        relay.text("a", &frame.to_string());
+    };
+    for n in 0..400 {
+        let id = format!("m{n}");
+        say(
+            &mut relay,
+            "send_message",
+            json!({"client_message_id": id, "content": "next",
+            "created_at": "2026-03-19T10:16:30.000Z"}),
+        );
+        if n % 2 == 0 {
+            say(&mut relay, "queue_discard", json!({"client_message_id": id}));
+        }
+    }
+    say(&mut relay, "queue_edit", json!({"client_message_id": "m1", "content": "other"}));
+    let live = heard(&mut relay, "a");
+    say(&mut relay, "history_request", json!({"request_id": "h", "after_sequence": 0}));
+    let pages = heard(&mut relay, "a");
+    let read: Vec<_> = pages.iter().flat_map(|page| page["events"].as_array().unwrap()).collect();
+    let told = |kind: &str| read.iter().filter(|event| event["type"] == kind).count();
+    assert_eq!((told("message_accepted"), told("message_failed")), (400, 200));
+    assert_eq!(told("queue_update"), 1);
+    let mut recorded = live.iter().filter(|frame| frame.get("sequence").is_some());
+    assert!(recorded.all(|event| read.contains(&event)), "live and read say the same");
 }

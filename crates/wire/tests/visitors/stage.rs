@@ -292,7 +292,8 @@ impl<S: Shell> Stage<S> {
     ) -> Result<Vec<Recorded>, Refusal> {
         let now = self.now;
         let room = self.rooms.get_mut(session).unwrap();
-        let Performed { overdue, outcome } = room.session.perform(command, Policy::default(), now);
+        let Performed { overdue, outcome } =
+            room.session.perform(command, &mut room.cursor, Policy::default(), now);
         for event in overdue.iter().chain(outcome.iter().flatten()) {
             let room = self.rooms.get_mut(session).unwrap();
             room.ledger.push(event.clone());

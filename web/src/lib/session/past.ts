@@ -3,7 +3,7 @@
 // Invariant: a story whose pages were loaded backwards says what it would say had it been read
 // from its beginning.
 // Not here: when a page is asked for (past.svelte.ts).
-import { isSecondFrame, isSessionEvent } from "./reduce";
+import { isSessionEvent } from "./reduce";
 import { emptyStory, type Item, type Story } from "./state";
 import { applyToStory } from "./story";
 import type { RelayFrame } from "../wire/generated";
@@ -13,7 +13,7 @@ export function prepend(newer: Story, from: number, events: RelayFrame[]): Story
   const own = new WeakSet<object>();
   const older = emptyStory(from);
   for (const event of events) {
-    if (!isSessionEvent(event) || event.sequence === undefined || isSecondFrame(event)) continue;
+    if (!isSessionEvent(event) || event.sequence === undefined) continue;
     if (event.sequence <= older.cursor || event.sequence > newer.start) continue;
     applyToStory(older, event, own);
     older.cursor = event.sequence;

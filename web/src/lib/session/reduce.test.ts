@@ -272,15 +272,6 @@ describe("a send", () => {
     expect(story(world).items).toEqual([]);
     expect(story(world).queue.entries).toEqual([]);
   });
-
-  it("the second frame about it does not queue it twice", () => {
-    const second = {
-      ...event(2, "queue_update", { change: "added", client_message_id: "m1", content: "hi" }),
-      event_id: "evt_sess_1_2_q",
-    } as RelayFrame;
-    const world = after(snapshot(session()), accepted(2, "m1", "hi"), second);
-    expect(story(world).queue.entries).toHaveLength(1);
-  });
 });
 
 describe("words as they come", () => {

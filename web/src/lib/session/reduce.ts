@@ -226,15 +226,10 @@ function applyEvent(
   }
   if (live && !followed.has(id)) return;
   // A send that was refused before it was recorded has no place; it concerns its sender alone.
-  if (event.sequence === undefined || isSecondFrame(event)) return;
+  if (event.sequence === undefined) return;
   const story = batch.story(id);
   if (sequence > story.cursor) {
     applyToStory(story, event, batch.own);
     story.cursor = sequence;
   }
-}
-
-/** Repeats about the queue what the frame before it told of a send. */
-export function isSecondFrame(event: SessionEvent): boolean {
-  return event.type === "queue_update" && event.event_id?.endsWith("_q") === true;
 }

@@ -236,16 +236,11 @@ function queue(story: Story, event: EventOf<"queue_update">, own: WeakSet<object
   const id = event.client_message_id;
   // Whatever an older page says of the queue, this came after it.
   const isKnown = story.queue.entries.some((it) => it.id === id);
-  if (event.change !== "added" && !isKnown) orphan(story, event, own);
+  if (!isKnown) orphan(story, event, own);
   const entries = story.queue.entries.slice();
   const at = entries.findIndex((it) => it.id === id);
   const entry = entries[at];
   switch (event.change) {
-    case "added":
-      if (id && !entry) {
-        entries.push({ id, text: event.content ?? "", mode: event.mode ?? null });
-      }
-      break;
     case "removed":
       if (entry) entries.splice(at, 1);
       break;

@@ -147,7 +147,7 @@ export type Catalog = {
  * Those that are connected first, then by name.
  */
 machines: Array<MachineEntry>, };
-export type ChangeWord = "added" | "removed" | "edited" | "moved" | "held" | "resumed";
+export type ChangeWord = "removed" | "edited" | "moved" | "held" | "resumed";
 export type Choice = { 
 /**
  * What an answer names.
@@ -914,10 +914,6 @@ content?: string,
  * Stands in place of the words.
  */
 sealed?: Sealed, 
-/**
- * What it does while the agent runs.
- */
-mode?: ModeWord, 
 /**
  * Its new place, from 0.
  */

@@ -21,7 +21,8 @@ fn a_send_is_accepted_handed_over_and_delivered() {
 fn the_hand_over_is_recorded_before_the_order_is_owed() {
     let mut story = Story::linked();
     let command = Command::Person(ada(), Wish::Send { send: send("m1"), earlier: None });
-    let decided = story.session.decide(&command, story.now).unwrap();
+    let decided =
+        story.session.decide(&command, &story.cursor, Policy::default(), story.now).unwrap();
     assert_eq!(decided.iter().map(brief).collect::<Vec<_>>(), ["accepted m1"]);
     assert_eq!(story.owed(), nothing());
     let recorded = story.perform(&command).unwrap();
@@ -91,7 +92,7 @@ fn a_machine_that_returns_too_late_does_not_get_what_waited() {
 
 #[test]
 fn the_card_of_a_session_that_is_away_says_when_time_changes_it() {
-    let policy = Policy { send_grace_ms: 7_000 };
+    let policy = Policy { send_grace_ms: 7_000, ..Policy::default() };
     let next = |story: &Story| story.session.card().deadlines.unwrap().next(policy);
     let mut story = Story::linked();
     story.asked(prompt("p1", Some((60_000, None)))).unwrap();

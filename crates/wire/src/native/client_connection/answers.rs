@@ -77,9 +77,14 @@ impl ClientConnection {
         if let Some(Refusal::LaunchRepeated(launch)) = refusal {
             return self.tell_again(&launch, now);
         }
-        self.launches.remove(request);
         let (error_code, reason) = (failure.code.to_string(), failure.message.clone());
-        if matches!(error_code.as_str(), "rate_limited" | "invalid_message") {
+        // After a failed commit nobody knows yet whether the launch was recorded: told as failed,
+        // it could run all the same. If it was recorded, its events follow.
+        let is_open = error_code == "internal";
+        if !is_open {
+            self.launches.remove(request);
+        }
+        if is_open || matches!(error_code.as_str(), "rate_limited" | "invalid_message") {
             let request = Some(request.clone());
             return vec![error(&error_code, &reason, request, None, None, now)];
         }

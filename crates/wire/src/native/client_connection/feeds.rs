@@ -7,8 +7,8 @@ use domain::session::{Card, Event, Recorded, controls};
 use domain::{Live, Sequence, SessionId, Tail, Timestamp};
 
 use super::history::Ask;
-use super::{ClientConnection, Feature, Output, Purpose, Stage};
-use crate::native::events::{Cache, encode_delta, encode_event, encode_queue};
+use super::{ClientConnection, Output, Purpose, Stage};
+use crate::native::events::{Cache, encode_delta, encode_event};
 
 /// This client's place in one session.
 #[derive(Debug)]
@@ -185,13 +185,6 @@ impl ClientConnection {
             None => encode_event(session, recorded, form),
         };
         outputs.extend(frame.map(Output::Send));
-        if self.has(Feature::Queue) {
-            let frame = match cache {
-                Some(cache) => cache.queue(session, recorded),
-                None => encode_queue(session, recorded),
-            };
-            outputs.extend(frame.map(Output::Send));
-        }
     }
 }
 

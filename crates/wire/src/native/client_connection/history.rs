@@ -10,7 +10,7 @@ use domain::{Content, FailureCode, RequestId, Sequence, SessionId, Tail, Timesta
 use serde::Serialize;
 
 use super::{ClientConnection, Denied, Feature, Output, PageOf, Purpose, ReadJob, error};
-use crate::native::events::{Form, encode_event_into, encode_queue};
+use crate::native::events::{Form, encode_event_into};
 use crate::native::frames::{HistorySnapshot, RelayFrame};
 use crate::native::refusals;
 use crate::native::shapes::{Envelope, Message, Time, VERSION};
@@ -22,9 +22,6 @@ pub const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Of an event and of what stands around a page, usually: room that is reserved at once.
 const EVENT_BYTES: usize = 512;
 const HEAD_BYTES: usize = 512;
-/// Requests for the history of one session that may wait for each other. More are answered
-/// `rate_limited`.
-pub const ASKS_MAX: usize = 16;
 
 /// History that waits to be read.
 #[derive(Debug)]
@@ -52,11 +49,12 @@ impl ClientConnection {
         after: Sequence,
         now: Timestamp,
     ) -> Vec<Output> {
+        let asks_max = self.limits.history_requests_waiting;
         let feed = self.feeds.entry(session.clone()).or_default();
         if !feed.is_reading() {
             return vec![self.begin(session, purpose, after)];
         }
-        if feed.asks.len() >= ASKS_MAX {
+        if feed.asks.len() >= asks_max {
             let words = "Too many requests for this session's history wait";
             let request = request_of(&purpose).cloned();
             return vec![error("rate_limited", words, request, None, Some(session.clone()), now)];
@@ -241,17 +239,13 @@ impl ClientConnection {
     /// Adds events as the entries of a JSON list, each with a comma behind it, up to the bound,
     /// and says how many of them.
     fn pack(&self, session: &SessionId, events: &[Recorded], list: &mut Vec<u8>) -> usize {
-        let (begin, queue) = (list.len(), self.has(Feature::Queue));
+        let begin = list.len();
         for (index, recorded) in events.iter().enumerate() {
             if list.len() - begin > PAGE_BYTES_MAX {
                 return index;
             }
             let Some(form) = self.features.form_of(&recorded.event) else { continue };
             if encode_event_into(list, session, recorded, form) {
-                list.push(b',');
-            }
-            if queue && let Some(change) = encode_queue(session, recorded) {
-                list.extend_from_slice(&change);
                 list.push(b',');
             }
         }

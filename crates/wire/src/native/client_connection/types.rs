@@ -5,6 +5,7 @@ use domain::fleet::{Launch, LaunchWish};
 use domain::session::Wish;
 use domain::session::controls::Kind;
 use domain::{AgentType, MessageId, RequestId, Sequence, SessionId};
+use serde::Serialize;
 
 use crate::native::frames::{
     Catalog, ResumableListRequest, ResumableSessions, ToolOutput, ToolOutputRequest,
@@ -128,9 +129,20 @@ pub struct Welcome {
     pub launches: Vec<Launch>,
 }
 
+/// A session as `GET /v1/sessions` shows it: with its title, also when nobody gave it one.
+#[derive(Debug, Serialize)]
+pub struct ListedSession {
+    #[serde(flatten)]
+    session: Session,
+    title: Option<String>,
+}
+
 /// A session as `GET /v1/sessions` shows it.
-pub fn session_json(listing: &Listing) -> Session {
-    Session::of_card(&listing.id, &listing.card).with_extensions(&listing.card, listing.head)
+pub fn session_json(listing: &Listing) -> ListedSession {
+    let described = Session::of_card(&listing.id, &listing.card);
+    let mut session = described.with_extensions(&listing.card, listing.head);
+    let title = session.title.take();
+    ListedSession { session, title }
 }
 
 /// What was asked, so that a refusal finds its words.

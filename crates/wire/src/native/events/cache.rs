@@ -7,14 +7,13 @@ use domain::SessionId;
 use domain::passing::Passing;
 use domain::session::Recorded;
 
-use super::{Form, encode_delta, encode_event, encode_queue};
+use super::{Form, encode_delta, encode_event};
 
 /// The frames of one published event. Made empty; filled by the first who needs a form.
 #[derive(Debug, Default)]
 pub struct Cache {
     plain: OnceLock<Option<Bytes>>,
     full: OnceLock<Option<Bytes>>,
-    queue: OnceLock<Option<Bytes>>,
 }
 
 impl Cache {
@@ -25,11 +24,6 @@ impl Cache {
             Form::Full => &self.full,
         };
         slot.get_or_init(|| encode_event(session, recorded, form)).clone()
-    }
-
-    /// See [`encode_queue`].
-    pub fn queue(&self, session: &SessionId, recorded: &Recorded) -> Option<Bytes> {
-        self.queue.get_or_init(|| encode_queue(session, recorded)).clone()
     }
 
     /// See [`encode_delta`].

@@ -1,37 +1,16 @@
 //! `queue_update`: one change of the queue (feature `queue`).
 //!
-//! Some changes are events of their own. Others lie in what happens to a send: an accepted send
-//! joins the queue and a failed one has left it, and both are told as the send's state already.
-//! For those, `queue_update` is a second frame about the same event: the same `sequence`, and an
-//! `event_id` that ends in `_q`.
+//! An accepted send joins the queue and a failed one has left it: `message_accepted` and
+//! `message_failed` say that, and no second frame does. One event is one frame.
 
 use bytes::Bytes;
-use domain::session::delivery::{self, Send};
+use domain::session::delivery;
 use domain::session::{Event, Recorded, queue};
 use domain::{Content, MessageId, SessionId};
 
-use super::{envelope, event_id};
+use super::envelope;
 use crate::native::frames::{ChangeWord, QueueUpdate};
-use crate::native::shapes::{Envelope, encode};
-
-/// The second frame of an event that also changes the queue.
-pub fn encode_queue(session: &SessionId, recorded: &Recorded) -> Option<Bytes> {
-    let body = match &recorded.event {
-        Event::Delivery(delivery::Event::Accepted(send)) => added(send),
-        Event::Delivery(delivery::Event::Failed { id, .. }) => removed(id),
-        Event::Delivery(delivery::Event::HandedOver { .. } | delivery::Event::Delivered { .. })
-        | Event::Queue(_)
-        | Event::Prompt(_)
-        | Event::Run(_)
-        | Event::Control(_)
-        | Event::Config(_)
-        | Event::Status(_)
-        | Event::Transcript(_) => return None,
-    };
-    let event_id = format!("{}_q", event_id(session, recorded.sequence));
-    let envelope = envelope(session, recorded, "queue_update");
-    Some(encode(&Envelope { event_id: Some(event_id), ..envelope }, &body))
-}
+use crate::native::shapes::encode;
 
 /// The frame of an event that is about the queue alone.
 pub(super) fn primary(session: &SessionId, recorded: &Recorded) -> Option<Bytes> {
@@ -59,12 +38,6 @@ pub(super) fn primary(session: &SessionId, recorded: &Recorded) -> Option<Bytes>
         | Event::Transcript(_) => return None,
     };
     Some(encode(&envelope(session, recorded, "queue_update"), &body))
-}
-
-fn added(send: &Send) -> QueueUpdate {
-    let mode = send.mode.map(Into::into);
-    let update = QueueUpdate::new(ChangeWord::Added, Some(&send.id));
-    with_words(QueueUpdate { mode, ..update }, &send.text)
 }
 
 fn removed(id: &MessageId) -> QueueUpdate {

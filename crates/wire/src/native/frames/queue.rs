@@ -3,7 +3,6 @@
 use domain::MessageId;
 use serde::{Deserialize, Serialize};
 
-use super::ModeWord;
 use crate::native::shapes::{Sealed, id};
 
 /// Change the words of a waiting message.
@@ -49,8 +48,6 @@ pub struct QueueMove {
 #[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeWord {
-    /// A message waits, at the end.
-    Added,
     /// A message no longer waits; nothing happens if it did not.
     Removed,
     /// A waiting message has other words.
@@ -79,9 +76,6 @@ pub struct QueueUpdate {
     /// Stands in place of the words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealed: Option<Sealed>,
-    /// What it does while the agent runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub mode: Option<ModeWord>,
     /// Its new place, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
@@ -95,7 +89,6 @@ impl QueueUpdate {
             client_message_id: client_message_id.cloned(),
             content: None,
             sealed: None,
-            mode: None,
             position: None,
         }
     }

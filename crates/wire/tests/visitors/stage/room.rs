@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::passing::Drafts;
-use domain::session::{Recorded, Session};
+use domain::session::{Recorded, ReplayCursor, Session};
 use domain::{Sequence, SessionId};
 use wire::port::{Listing, PageOf};
 use wire::visitor::Followed;
@@ -12,6 +12,7 @@ use wire::visitor::Followed;
 #[derive(Default)]
 pub(crate) struct Room {
     pub(crate) session: Session,
+    pub(crate) cursor: ReplayCursor,
     pub(crate) ledger: Vec<Recorded>,
     pub(crate) drafts: Drafts,
     /// How many of its first events are no longer there.

@@ -1,0 +1,130 @@
+//! Bringing a state back from the ledger: the newest stored state and the events after it.
+//!
+//! **Invariant**: what is loaded is what all events up to the head lead to. A stored state that
+//! cannot be read is replaced by a replay of the events; where those are not all there, loading
+//! fails instead of going on from a part.
+//!
+//! Not here: what the events mean (`domain`), their bytes (`store`).
+
+use std::future::Future;
+
+use domain::fleet::{self, Fleet};
+use domain::session::{self, Session};
+use domain::{Sequence, SessionId};
+use store::{Epoch, Fault};
+
+use crate::books::{Books, EventsAsked};
+
+/// Events that are read at once.
+const PAGE_EVENTS: usize = 4_096;
+
+/// A state that events lead to.
+pub(crate) trait Replayed: Default + Send {
+    /// What it is made of.
+    type Event: Send;
+    /// From its stored form.
+    fn decode(body: &[u8]) -> Result<Self, Fault>;
+    /// The events that are asked for, and the oldest one that is kept.
+    fn read(
+        books: &Books,
+        ask: EventsAsked,
+    ) -> impl Future<Output = Result<(Vec<Self::Event>, Sequence), Fault>> + Send;
+    /// The last event in it.
+    fn head(&self) -> Sequence;
+    /// One more.
+    fn apply(&mut self, event: &Self::Event);
+}
+
+/// A state, and the right to go on from it.
+pub(crate) struct Loaded<S> {
+    pub state: S,
+    pub epoch: Epoch,
+    /// The last event in the stored state, or zero; `None` where the stored one is of no use and
+    /// a new one should be stored.
+    pub stored_at: Option<Sequence>,
+}
+
+/// Takes over a stream and brings its state back.
+pub(crate) async fn load<S: Replayed>(
+    books: &Books,
+    stream: &SessionId,
+) -> Result<Loaded<S>, Fault> {
+    let lease = books.acquire(stream).await?;
+    let unreadable = |why: &str| {
+        tracing::warn!(%stream, why, "a stored state is of no use; its events are replayed");
+    };
+    let (mut state, stored_at) = match &lease.snapshot {
+        Some(snapshot) => match S::decode(&snapshot.body) {
+            Ok(state) if state.head() == snapshot.sequence => (state, Some(snapshot.sequence)),
+            Ok(_) => {
+                unreadable("it is not of the event that it is said to be of");
+                (S::default(), None)
+            }
+            Err(fault) => {
+                unreadable(&fault.to_string());
+                (S::default(), None)
+            }
+        },
+        None if lease.is_snapshot_damaged => {
+            unreadable("its checksum is wrong");
+            (S::default(), None)
+        }
+        None => (S::default(), Some(Sequence(0))),
+    };
+    while state.head() < lease.head {
+        let (after, upto) = (state.head(), Some(lease.head));
+        let ask = EventsAsked { stream: stream.clone(), after, upto, limit: PAGE_EVENTS };
+        let (events, first_kept) = S::read(books, ask).await?;
+        if events.is_empty() || first_kept > after.next() {
+            let detail = format!("the events after {after} are missing");
+            return Err(Fault::Corrupt { stream: Some(stream.clone()), detail });
+        }
+        for event in &events {
+            state.apply(event);
+        }
+    }
+    Ok(Loaded { state, epoch: lease.epoch, stored_at })
+}
+
+impl Replayed for Session {
+    type Event = session::Recorded;
+
+    fn decode(body: &[u8]) -> Result<Self, Fault> {
+        store::codec::decode_session(body)
+    }
+
+    async fn read(books: &Books, ask: EventsAsked) -> Result<(Vec<Self::Event>, Sequence), Fault> {
+        let page = books.events(ask).await?;
+        Ok((page.events, page.first_kept))
+    }
+
+    fn head(&self) -> Sequence {
+        Session::head(self)
+    }
+
+    fn apply(&mut self, event: &Self::Event) {
+        Session::apply(self, event);
+    }
+}
+
+impl Replayed for Fleet {
+    type Event = fleet::Recorded;
+
+    fn decode(body: &[u8]) -> Result<Self, Fault> {
+        store::codec::decode_fleet(body)
+    }
+
+    async fn read(books: &Books, ask: EventsAsked) -> Result<(Vec<Self::Event>, Sequence), Fault> {
+        let page = books.raw(ask).await?;
+        let events = page.entries.iter().map(|it| store::codec::decode_fleet_event(&it.body));
+        Ok((events.collect::<Result<_, _>>()?, page.first_kept))
+    }
+
+    fn head(&self) -> Sequence {
+        Fleet::head(self)
+    }
+
+    fn apply(&mut self, event: &Self::Event) {
+        Fleet::apply(self, event);
+    }
+}
