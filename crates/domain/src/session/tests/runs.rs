@@ -97,7 +97,8 @@ fn a_run_that_its_machine_cut_off_is_over_with_the_interrupts_that_were_meant_fo
     let mut story = Story::linked();
     story.run_starts("r1");
     story.interrupt("stop").unwrap();
-    let cut = crate::session::runs::Cut { why: "the machine stopped".to_owned(), lasted_ms: Some(4_000) };
+    let cut =
+        crate::session::runs::Cut { why: "the machine stopped".to_owned(), lasted_ms: Some(4_000) };
     let ended = story.run_ends("r1", Outcome::Cut(cut));
     assert_eq!(ended, ["r1 interrupted", "settled stop: ok"]);
 }
