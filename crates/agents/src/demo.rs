@@ -109,17 +109,14 @@ impl Demo {
         let delivered =
             Report::SendDelivered { id, attempt: Some(attempt), run: Some(run.clone()) };
         let mut outputs = vec![Output::Remember(line)];
-        match &mut self.run {
-            Some(steered) => {
-                // What it said before it was steered comes before the words that steer it.
-                outputs.extend(steered.end_message(now));
-                outputs.push(Output::Report(delivered));
-                steered.steer(turn);
-            }
-            None => {
-                outputs.push(Output::Report(delivered));
-                self.run = Some(Run::new(run, turn, now));
-            }
+        if let Some(steered) = &mut self.run {
+            // What it said before it was steered comes before the words that steer it.
+            outputs.extend(steered.end_message(now));
+            outputs.push(Output::Report(delivered));
+            steered.steer(turn);
+        } else {
+            outputs.push(Output::Report(delivered));
+            self.run = Some(Run::new(run, turn, now));
         }
         outputs.extend(self.go_on(now));
         outputs

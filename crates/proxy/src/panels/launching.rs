@@ -278,7 +278,7 @@ impl Service {
     }
 
     /// Each second while there are launches.
-    pub(super) async fn tend_launches(&mut self) {
+    pub(super) fn tend_launches(&mut self) {
         let now = Instant::now();
         let all: Vec<_> = self.launches.keys().cloned().collect();
         for session in all {

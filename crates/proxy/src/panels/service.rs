@@ -152,7 +152,7 @@ impl Service {
                     None => return,
                 },
                 _ = tick.tick() => self.look().await,
-                _ = launch_tick.tick(), if !self.launches.is_empty() => self.tend_launches().await,
+                _ = launch_tick.tick(), if !self.launches.is_empty() => self.tend_launches(),
             }
             let is_hurried = !self.launches.is_empty();
             self.hurry.send_if_modified(|known| std::mem::replace(known, is_hurried) != is_hurried);

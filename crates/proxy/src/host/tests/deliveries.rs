@@ -1,5 +1,7 @@
 //! Sends and their attempts, wherever it crashes.
 
+use agents::{Driver, Lookup, run_id};
+
 use super::*;
 
 // spec: native/forwarding.2
@@ -118,6 +120,65 @@ fn what_was_shown_before_a_crash_is_told_as_a_message_and_the_run_lasted_until_t
     world.crash(Crash::KeepsAll);
     world.connect();
     assert_eq!(world.of("proxy_message").len(), 1);
+}
+
+/// Begins a run with a send and confirms it later, as some agents do.
+#[derive(Debug)]
+struct Early(Lookup);
+
+impl Driver for Early {
+    fn start(&mut self, _: Timestamp) -> Vec<Output> {
+        vec![]
+    }
+
+    fn on_order(&mut self, order: &AgentOrder, _: Timestamp) -> Vec<Output> {
+        match order {
+            AgentOrder::Deliver { send, attempt, .. } => {
+                let (run, cause) = (run_id(&send.id, *attempt), Some(send.id.clone()));
+                vec![Output::Report(Report::RunStarted { run, cause })]
+            }
+            AgentOrder::LookUp { id, attempt } => {
+                vec![Output::LookedUp { id: id.clone(), attempt: *attempt, found: self.0 }]
+            }
+            AgentOrder::Answer { .. } | AgentOrder::Control { .. } | AgentOrder::Rest => vec![],
+        }
+    }
+
+    fn on_input(&mut self, _: AgentInput, _: Timestamp) -> Vec<Output> {
+        vec![]
+    }
+
+    fn on_deadline(&mut self, _: Timestamp) -> Vec<Output> {
+        vec![]
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        None
+    }
+
+    fn is_at_rest(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_run_that_began_before_its_send_was_confirmed_ends_unless_the_send_is_given_again() {
+    let found = || World::driven_by(|| Box::new(|_, _, _| Box::new(Early(Lookup::Found))));
+    let unknown = || World::driven_by(|| Box::new(|_, _, _| Box::new(Early(Lookup::Unknown))));
+    let absent = || World::driven_by(|| Box::new(|_, _, _| Box::new(Early(Lookup::Absent))));
+    for (mut world, results, ends) in
+        [(found(), vec!["delivered"], 1), (unknown(), vec!["failed"], 1), (absent(), vec![], 0)]
+    {
+        world.connect();
+        world.offer(&deliver(&world.demo(), "m1", "hello", 5)).unwrap();
+        world.crash(Crash::KeepsAll);
+        let resumed = world.connect().pop().unwrap();
+        assert_eq!(world.results("m1"), results);
+        assert_eq!(world.of("run_ended").len(), ends, "{results:?}");
+        let goes_on = resumed.get("active_run").and_then(Value::as_str);
+        let run = run_id(&"m1".into(), Sequence(5));
+        assert_eq!(goes_on, (ends == 0).then_some(run.as_str()), "{results:?}");
+    }
 }
 
 #[test]
@@ -250,7 +311,7 @@ fn an_attempt_whose_fate_nobody_knows_is_told_so() {
     let look_up = AgentOrder::LookUp { id: "m1".into(), attempt: Sequence(4) };
     assert!(effects.contains(&Effect::Order(session.clone(), look_up)), "{effects:?}");
 
-    let found = agents::Lookup::Unknown;
+    let found = Lookup::Unknown;
     let looked_up = Output::LookedUp { id: "m1".into(), attempt: Sequence(4), found };
     let effects = engine.on_outputs(&session, vec![looked_up], Timestamp(0));
     let [Effect::Persist(journal::Record::Frame { frame, .. })] = &effects[..] else {
