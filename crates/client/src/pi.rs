@@ -249,6 +249,9 @@ impl Machine {
         let was_asked = self.requests.remove(&id).is_some();
         if self.history.take_if(|history| *history == id).is_some() {
             let mut told = self.on_history(&frame);
+            if frame["success"] == true {
+                self.forget_unfinished();
+            }
             told.extend(self.release());
             return told;
         }
@@ -263,6 +266,20 @@ impl Machine {
         let said: Vec<_> = messages.into_iter().flatten().filter(|it| counts(it)).collect();
         let known = self.known.replace(said.len()).unwrap_or(said.len());
         said.into_iter().skip(known).map(|it| Happening::Missed(it.clone())).collect()
+    }
+
+    /// The relay tells a message that streams once more after the history, from its beginning.
+    fn forget_unfinished(&mut self) {
+        let is = |frame: &Value, kind: &str| {
+            frame["type"] == kind && frame["message"]["role"] == "assistant"
+        };
+        let Some(begun) = self.held.iter().rposition(|it| is(it, "message_start")) else { return };
+        if self.held.iter().skip(begun).any(|it| is(it, "message_end")) {
+            return;
+        }
+        let after = self.held.split_off(begun);
+        let others = after.into_iter().skip(1).filter(|it| it["type"] != "message_update");
+        self.held.extend(others);
     }
 
     fn release(&mut self) -> Vec<Happening> {

@@ -14,6 +14,7 @@ mod decide;
 pub mod delivery;
 pub mod forgotten;
 mod glance;
+mod line;
 pub mod prompts;
 pub mod queue;
 pub mod runs;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 pub use card::{Card, Deadlines};
 pub use command::{Change, Command, Report, Wish, Word};
 pub use glance::Glance;
+pub use line::Line;
 
 use crate::content::Attachment;
 use crate::{

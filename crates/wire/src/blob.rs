@@ -26,8 +26,8 @@ use domain::content::{Author, Usage};
 use domain::passing::Passing;
 use domain::session::{Event, Recorded, controls, delivery, runs, transcript};
 use domain::{
-    AgentType, ConnectionId, MachineLabel, MessageId, Principal, Refusal, RequestId, SessionId,
-    Timestamp,
+    AgentType, ConnectionId, MachineLabel, MessageId, Principal, Refusal, RequestId, RunId,
+    SessionId, Timestamp,
 };
 
 use self::commands::Menu;
@@ -85,6 +85,10 @@ pub struct Connection {
     interrupts: BTreeMap<RequestId, String>,
     echoed: BTreeSet<MessageId>,
     menu: Menu,
+    /// When it is told that a run of its own waits for an answer.
+    frees_at: Option<Timestamp>,
+    /// The run that it was told so of.
+    freed: Option<RunId>,
 }
 
 /// What the address asks for, about new sessions.
@@ -174,6 +178,8 @@ impl Connection {
             interrupts: BTreeMap::new(),
             echoed: BTreeSet::new(),
             menu: Menu::default(),
+            frees_at: None,
+            freed: None,
         }
     }
 
@@ -228,7 +234,7 @@ impl Connection {
                 match self.sends.remove(&send.id) {
                     Some(request) => {
                         frames = events::accepted(view, recorded, send, true);
-                        let waits = view.waits(send);
+                        let waits = view.line.waits(send);
                         response =
                             Some((request.clone(), sends::accepted(&request, &send.id, waits)));
                     }
@@ -435,6 +441,7 @@ impl Visitor for Connection {
 
     fn on_event(&mut self, recorded: &Recorded, encoded: &Encoded, acts: &mut Vec<Act>) {
         let (response, mut frames) = self.show(recorded, encoded);
+        self.note_blocked(recorded);
         acts.extend(self.hold_late(&mut frames));
         if response.is_some() {
             acts.extend(self.finish(response, self.now));
@@ -475,14 +482,14 @@ impl Visitor for Connection {
             Stage::Greeting(until) if until <= now => {
                 vec![Act::Close { code: NO_CONNECT, reason: "no connect" }]
             }
-            Stage::Greeting(_) | Stage::Denied | Stage::Connected => vec![],
+            Stage::Greeting(_) | Stage::Denied | Stage::Connected => self.free(now),
         }
     }
 
     fn deadline(&self) -> Option<Timestamp> {
         match self.stage {
             Stage::Greeting(until) => Some(until),
-            Stage::Denied | Stage::Connected => None,
+            Stage::Denied | Stage::Connected => self.frees_at,
         }
     }
 }

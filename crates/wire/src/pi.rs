@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use domain::passing::Passing;
 use domain::session::{Event, Recorded};
-use domain::{AttachmentId, ConnectionId, Principal, RequestId, SessionId, Timestamp};
+use domain::{AttachmentId, ConnectionId, Principal, PromptId, RequestId, SessionId, Timestamp};
 use serde_json::Value;
 
 use self::commands::Settings;
@@ -74,6 +74,8 @@ pub struct Connection {
     /// The model that this client has set, until the agent tells it.
     chosen_model: Option<Value>,
     clearings: Clearings,
+    /// Ids under which this client alone was asked again, and the prompts that they stand for.
+    asked_again: BTreeMap<String, PromptId>,
     lists: Lists,
     firsts: Firsts,
     readings: Readings,
@@ -106,7 +108,7 @@ enum Asked {
     Store,
     Plain(u64),
     Setting(RequestId),
-    Answer,
+    Answer(PromptId),
     Discard {
         flight: u64,
         text: String,
@@ -159,6 +161,7 @@ impl Connection {
             settings: Settings::new(),
             chosen_model: None,
             clearings: Clearings::new(),
+            asked_again: BTreeMap::new(),
             lists: Lists::new(),
             firsts: Firsts::new(),
             readings: Readings::default(),
@@ -245,7 +248,7 @@ impl Visitor for Connection {
             (Asked::Store, Answer::Stored(stored)) => self.on_stored(stored),
             (Asked::Plain(flight), Answer::Done(done)) => self.on_plain(flight, &done),
             (Asked::Setting(request), Answer::Done(done)) => self.on_setting(&request, &done),
-            (Asked::Answer, Answer::Done(done)) => self.on_answered(&done),
+            (Asked::Answer(prompt), Answer::Done(done)) => self.on_answered(&prompt, &done),
             (Asked::Discard { flight, text, is_steer }, Answer::Done(done)) => {
                 self.on_discarded(flight, text, is_steer, done.is_ok())
             }
@@ -272,7 +275,7 @@ impl Visitor for Connection {
                 | Asked::Store
                 | Asked::Plain(_)
                 | Asked::Setting(_)
-                | Asked::Answer
+                | Asked::Answer(_)
                 | Asked::Discard { .. }
                 | Asked::List { .. }
                 | Asked::First { .. }
@@ -297,13 +300,16 @@ impl Visitor for Connection {
         if let (Some(first), Some(run)) = (self.first.take(), &mut self.view.run) {
             run.keep(first);
         }
+        let told = acts.len();
         acts.extend(frames.into_iter().map(Act::Send));
+        self.hold_back(acts, told);
     }
 
     fn on_passing(&mut self, passing: &Passing, encoded: &Encoded, acts: &mut Vec<Act>) {
         if !self.is_following() {
             return;
         }
+        let told = acts.len();
         self.flush_held(acts);
         acts.extend(self.settle_last().into_iter().map(Act::Send));
         let delta = &passing.delta;
@@ -321,6 +327,7 @@ impl Visitor for Connection {
                 acts.extend(words.iter().cloned().map(Act::Send));
             }
         }
+        self.hold_back(acts, told);
     }
 
     fn on_caught_up(&mut self, followed: Followed, _now: Timestamp) -> Vec<Act> {
@@ -329,7 +336,9 @@ impl Visitor for Connection {
         }
         let mut told = if followed.drafts.is_empty() { vec![] } else { self.settle_last() };
         told.extend(self.drafts(&followed.drafts, How::Live));
-        told.into_iter().map(Act::Send).collect()
+        let mut acts = told.into_iter().map(Act::Send).collect();
+        self.hold_back(&mut acts, 0);
+        acts
     }
 
     fn on_tick(&mut self, now: Timestamp) -> Vec<Act> {

@@ -216,3 +216,31 @@ fn it_speaks_the_common_words() {
     );
     assert!(speaker.interrupt()[0].contains("abort"));
 }
+
+// spec: pi/clients.6
+#[test]
+fn a_message_that_streams_while_the_history_is_asked_for_is_told_once() {
+    let begin = json!({ "type": "message_start", "message": said("assistant", "") }).to_string();
+    let more = |words: &str| {
+        let event = json!({ "type": "text_delta", "contentIndex": 0, "delta": words });
+        json!({ "type": "message_update", "message": said("assistant", ""),
+            "assistantMessageEvent": event })
+        .to_string()
+    };
+    let mut client = Machine::new(Some("sess_1"));
+    client.opened(0);
+    let pieces = |told: Vec<Seen>| -> Vec<Seen> {
+        told.into_iter().filter(|it| matches!(it, Seen::Piece(_))).collect()
+    };
+    // Told at the join, and again after the history.
+    for frame in [&begin, &more("one")] {
+        assert_eq!(Speaker::on_text(&mut client, frame).0, []);
+    }
+    let answered = Speaker::on_text(&mut client, &history(&[], "req_1")).0;
+    assert_eq!(pieces(answered), []);
+    let mut told = vec![];
+    for frame in [&begin, &more("one"), &more(" two")] {
+        told.extend(Speaker::on_text(&mut client, frame).0);
+    }
+    assert_eq!(pieces(told), [Seen::Piece("one".into()), Seen::Piece(" two".into())]);
+}

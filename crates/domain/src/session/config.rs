@@ -65,3 +65,8 @@ impl AgentConfig {
         self.available_models.is_none() && self.can("set_model") == Some(true)
     }
 }
+
+/// Whether the agent takes messages in the middle of a run.
+pub(super) fn can_steer(config: Option<&AgentConfig>) -> bool {
+    config.and_then(|config| config.can("steer")) == Some(true)
+}

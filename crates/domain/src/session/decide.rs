@@ -57,27 +57,18 @@ impl Session {
     /// The waiting sends that may leave now. Their hand-over is recorded before they do.
     fn hand_over(&self) -> Vec<delivery::Event> {
         let Some(via) = self.status.via() else { return vec![] };
+        let way = queue::Way {
+            reach: self.status.queue_reach(),
+            can_steer: config::can_steer(self.config.as_ref()),
+            has_run: self.runs.active().is_some(),
+            is_held: self.queue.is_held(),
+            handed: self.sends.handed_count(),
+        };
+        let mode = |id: &MessageId| self.sends.waiting(id).and_then(|send| send.mode);
+        let waiting = self.queue.order().iter().map(|id| (id, mode(id)));
         let leave =
             |id: &MessageId| delivery::Event::HandedOver { id: id.clone(), link: via.link.clone() };
-        if self.queue.is_held() {
-            return vec![];
-        }
-        let waiting = self.queue.order();
-        let room = queue::HANDED_MAX.saturating_sub(self.sends.handed_count());
-        if via.link.is_none() {
-            return waiting.iter().take(room).map(leave).collect();
-        }
-        let can_steer = self.config.as_ref().and_then(|c| c.can("steer")) == Some(true);
-        let steers = waiting.iter().filter(|id| {
-            let mode = self.sends.waiting(id).and_then(|send| send.mode);
-            can_steer && mode == Some(delivery::Mode::Steer)
-        });
-        let steers: Vec<_> = steers.take(room).map(leave).collect();
-        if !steers.is_empty() {
-            return steers;
-        }
-        let busy = self.runs.active().is_some() || self.sends.handed_count() > 0;
-        waiting.first().filter(|_| !busy).map(leave).into_iter().collect()
+        way.leaving(waiting).into_iter().map(leave).collect()
     }
 
     fn decide_wish(&self, principal: &Principal, wish: &Wish) -> Result<Vec<Event>, Refusal> {

@@ -1,6 +1,8 @@
 //! A glance: everything that is open in a session right now, for whoever begins to watch it in a
 //! dialect that shows one session at a time.
 //!
+//! From here on a watcher follows the queue with a [`Line`](super::Line).
+//!
 //! Not here: what was said (the ledger), messages in the making (`passing`).
 
 use super::delivery::Send;
@@ -16,7 +18,7 @@ pub struct Glance {
     /// Sends that wait for their turn, in order.
     pub waiting: Vec<Send>,
     /// Sends that are with the machine, and not yet known to be with the agent.
-    pub handed: Vec<MessageId>,
+    pub handed: Vec<Send>,
     /// Whether they wait for a person to let them go on.
     pub is_held: bool,
     /// The run that goes on, and the send that began it, where that is known.
@@ -34,7 +36,7 @@ impl Session {
         Glance {
             card: self.card(),
             waiting: ids.filter_map(|id| self.sends.waiting(id).cloned()).collect(),
-            handed: self.sends.owed().into_iter().map(|(_, send)| send.id.clone()).collect(),
+            handed: self.sends.owed().into_iter().map(|(_, send)| send.clone()).collect(),
             is_held: self.queue.is_held(),
             run: self.runs.active().map(|run| (run.clone(), self.runs.cause().cloned())),
             run_began_at: self.runs.began_at(),

@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::delivery::Mode;
 use crate::{Content, MessageId, Refusal};
 
 /// Messages that can wait for one agent.
@@ -37,6 +38,59 @@ pub enum Event {
         /// From 0.
         to: usize,
     },
+}
+
+/// How the machine is reached, as far as sends are concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// It is not: everything waits.
+    Away,
+    /// By a plain v1 proxy, which takes every send at once.
+    Plain,
+    /// By a proxy with a journal, which takes one send after the other.
+    Linked,
+}
+
+/// Everything that decides whether a waiting send may leave.
+#[derive(Debug, Clone, Copy)]
+pub struct Way {
+    /// How the machine is reached.
+    pub reach: Reach,
+    /// Whether the agent takes messages in the middle of a run.
+    pub can_steer: bool,
+    /// Whether a run is active.
+    pub has_run: bool,
+    /// Whether an interrupt holds the queue.
+    pub is_held: bool,
+    /// Sends that are with the proxy and not settled.
+    pub handed: usize,
+}
+
+impl Way {
+    /// The waiting sends that may leave now, next first.
+    pub fn leaving<'a>(
+        &self,
+        waiting: impl Iterator<Item = (&'a MessageId, Option<Mode>)> + Clone,
+    ) -> Vec<&'a MessageId> {
+        if self.is_held {
+            return vec![];
+        }
+        let room = HANDED_MAX.saturating_sub(self.handed);
+        match self.reach {
+            Reach::Away => vec![],
+            Reach::Plain => waiting.take(room).map(|(id, _)| id).collect(),
+            Reach::Linked => {
+                let steers = waiting.clone().filter(|(_, mode)| *mode == Some(Mode::Steer));
+                let steers = steers.take(if self.can_steer { room } else { 0 });
+                let steers: Vec<_> = steers.map(|(id, _)| id).collect();
+                if !steers.is_empty() {
+                    return steers;
+                }
+                let is_busy = self.has_run || self.handed > 0;
+                waiting.take(usize::from(!is_busy)).map(|(id, _)| id).collect()
+            }
+        }
+    }
 }
 
 /// State derived from recorded events alone.

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::queue;
 use crate::{AgentType, ConnectionId, LinkId, MachineLabel, RequestId, TargetSignature, Timestamp};
 
 /// What is known about a session besides its conversation.
@@ -220,6 +221,15 @@ impl Status {
         match &self.reach {
             Reach::Up(via) => Some(via),
             Reach::New | Reach::Down { .. } | Reach::Closed => None,
+        }
+    }
+
+    /// How sends reach it now.
+    pub fn queue_reach(&self) -> queue::Reach {
+        match self.via() {
+            None => queue::Reach::Away,
+            Some(via) if via.link.is_none() => queue::Reach::Plain,
+            Some(_) => queue::Reach::Linked,
         }
     }
 

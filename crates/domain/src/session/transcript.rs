@@ -39,6 +39,28 @@ pub enum Event {
     Echoed(Digest),
 }
 
+/// How much an event adds to what a session counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages of people and of the agent.
+    pub messages: u64,
+    /// Tool calls that came to their end.
+    pub results: u64,
+}
+
+impl Event {
+    /// What this event adds to the counts of its session.
+    pub fn counts(&self) -> Counts {
+        let (messages, results) = match self {
+            Self::Message(message) => (message.author != Author::System, false),
+            Self::ToolCall(call) => (false, call.status.is_over()),
+            Self::ToolUpdate(update) => (false, update.status.is_over()),
+            Self::Plan(_) | Self::Notice(_) | Self::Context(_) | Self::Echoed(_) => (false, false),
+        };
+        Counts { messages: messages.into(), results: results.into() }
+    }
+}
+
 /// Something to know that nobody said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notice {
@@ -176,9 +198,11 @@ impl Transcript {
 
     /// Cannot fail: what is recorded has happened.
     pub fn apply(&mut self, event: &Event) {
+        let counts = event.counts();
+        self.messages += counts.messages;
+        self.results += counts.results;
         match event {
             Event::Message(message) => {
-                self.messages += u64::from(message.author != Author::System);
                 self.ids.insert(message.id.clone());
                 self.order.push_back(Known { id: message.id.clone(), digest: message.digest });
                 self.matched = self.order.len();
@@ -196,9 +220,7 @@ impl Transcript {
                     None => push_bounded(&mut self.early, *digest),
                 }
             }
-            Event::ToolCall(call) => self.results += u64::from(call.status.is_over()),
-            Event::ToolUpdate(update) => self.results += u64::from(update.status.is_over()),
-            Event::Plan(_) | Event::Notice(_) => {}
+            Event::ToolCall(_) | Event::ToolUpdate(_) | Event::Plan(_) | Event::Notice(_) => {}
             Event::Context(context) => self.context = Some(*context),
         }
     }

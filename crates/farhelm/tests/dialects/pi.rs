@@ -196,7 +196,12 @@ async fn a_dialog_is_answered_by_one_for_all() {
             second.say(&answer).await;
             let refused = second.until(is("extension_ui_request")).await;
             assert_eq!(refused.last().unwrap()["method"], "notify");
-            answer["value"] = options[0].clone();
+            // It is asked again, and a page answers with what it was shown to type.
+            let again = second.until(is("extension_ui_request")).await.pop().unwrap();
+            assert_ne!(again["id"], *id);
+            assert!(again["title"].as_str().unwrap().contains("\n1. "), "{again}");
+            answer["id"] = again["id"].clone();
+            answer["value"] = json!(options[0].as_str().unwrap().to_uppercase());
         }
         None => answer["confirmed"] = json!(true),
     }
@@ -208,6 +213,26 @@ async fn a_dialog_is_answered_by_one_for_all() {
         assert_eq!((&end["toolName"], &end["isError"]), (&json!("Bash"), &json!(false)));
         assert_eq!(words(&rest).1, "ran: make");
     }
+}
+
+// spec: pi/history.6
+#[tokio::test]
+async fn a_page_that_is_reloaded_during_a_run_misses_no_word() {
+    let place = Place::new();
+    let up = place.up(&[]);
+    let mut first = Client::owner(&up, "/ws/pi").await;
+    first.prompt("slow: 60").await;
+    let is_word = |it: &Value| it["assistantMessageEvent"]["delta"].is_string();
+    for _ in 0..4 {
+        first.until(is_word).await;
+    }
+    let mut page = Client::owner(&up, "/ws/pi").await;
+    let history = page.ask(json!({ "type": "get_messages" })).await;
+    let messages = history["data"]["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 1, "what streams is not in it: {messages:#?}");
+    // What came before the answer is no longer on the page.
+    let (streamed, said) = words(&page.until(is("agent_end")).await);
+    assert_eq!(streamed, said);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 //!
 //! Not here: what the commands do (`sessions`, `prompts`, `gateway`).
 
+use bytes::Bytes;
 use domain::SessionId;
 use domain::session::prompts::Effect;
 use serde_json::{Value, json};
@@ -22,14 +23,14 @@ use crate::visitor::Act;
 /// Sessions on one page of `/sessions`.
 const MENU_PAGE: usize = 9;
 const HELP: &str = "\
-/new [title]            make a session and go to it
-/sessions [page]        list the sessions; next, prev, search WORD [page]; then a number goes there
+/new, /new TITLE        start a session and go to it
+/sessions, /sessions N  list the sessions (page N; also next, prev, search WORD); then type a number
 /switch NUMBER or ID    go to a session
-/history [n]            what was said last
-/status                 how things stand
-/approve [id]           allow once what the agent asks for
-/deny [id]              refuse what the agent asks for
-/help                   this";
+/history, /history N    the last messages
+/status                 the state of the relay and of this session
+/approve, /approve ID   allow once what the agent asks for
+/deny, /deny ID         refuse what the agent asks for
+/help                   this list";
 
 /// A command of the relay.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,7 +136,7 @@ impl Connection {
                 self.list(ListFor::Menu { page: page.max(1), search })
             }
             Command::Switch(named) => match SessionId::parse(&named) {
-                Some(session) => self.switch_to(session, Purpose::Quiet),
+                Some(session) => self.switch_to(session, Purpose::Command("You are now in")),
                 None => self.tell(&not_found(&named)),
             },
             Command::History(limit) => match current {
@@ -167,7 +168,7 @@ impl Connection {
             numbers.push(listing.id.clone());
             let here = if current.as_ref() == Some(&listing.id) { " (here)" } else { "" };
             let (number, title) = (numbers.len(), title(&listing.card.status));
-            lines.push(format!("{number}. {title} [{}]{here}", listing.id));
+            lines.push(format!("{number}. {title}, {}{here}", listing.id));
         }
         let words = if lines.is_empty() {
             "No session".to_owned()
@@ -180,10 +181,14 @@ impl Connection {
 
     /// Words of the system for this client alone.
     pub(super) fn tell(&mut self, words: &str) -> Vec<Act> {
+        vec![Act::Send(self.told(words))]
+    }
+
+    /// The same as a frame.
+    pub(super) fn told(&mut self, words: &str) -> Bytes {
         self.count += 1;
         let id = format!("note_{}_{}", self.own_name, self.count);
-        let payload = said(Role::System, words, &id, self.now);
-        vec![Act::Send(event("message", &payload, None))]
+        event("message", &said(Role::System, words, &id, self.now), None)
     }
 }
 

@@ -11,18 +11,20 @@ use domain::content::{
     Attachment, Author, Failure, Message, Part, ToolCall, ToolDetail, ToolStatus, ToolUpdate,
 };
 use domain::session::delivery::{SESSION_NOT_CONNECTED, Send};
+use domain::session::queue::Reach;
 use domain::session::runs::Outcome;
 use domain::session::{Event, Recorded, delivery, prompts as asked, runs, status, transcript};
 use domain::{Content, MessageId, Sequence, Timestamp};
 use serde_json::{Value, json};
 
 use super::frames::event;
-use super::view::{Machine, Run, View};
+use super::view::{Run, View};
 use super::{names, prompts};
 use crate::time::Time;
 
-/// What a reader without the key sees.
-pub(super) const SEALED: &str = "[sealed]";
+/// What a reader without the key sees. Nothing that the relay says stands in square brackets:
+/// Agent Blob's command line takes those for markup and shows nothing of them.
+pub(super) const SEALED: &str = "(sealed)";
 /// The failure of a send that was taken out of the queue.
 const DISCARDED: &str = "discarded";
 /// What people are told of what a person stopped, or took out of the line.
@@ -68,8 +70,8 @@ pub(super) fn accepted(
     from_self: bool,
 ) -> Vec<Bytes> {
     let mut frames = vec![];
-    if view.waits(send) {
-        frames.push(queued(&send.id, view.waiting.len() + 1, Some(recorded.sequence)));
+    if view.line.waits(send) {
+        frames.push(queued(&send.id, view.line.len() + 1, Some(recorded.sequence)));
     }
     let mut content = send.text.open().map_or(SEALED, String::as_str).to_owned();
     for file in &send.attachments {
@@ -189,14 +191,14 @@ fn append(content: &mut String, more: &str) {
 }
 
 fn named(kind: &str, file: &Attachment) -> String {
-    format!("[{kind}: {}]", file.name)
+    format!("({kind}: {})", file.name)
 }
 
 /// Everybody whose place in the line changed.
 fn line(view: &View, recorded: &Recorded) -> Vec<Bytes> {
     let Some(after) = view.line_after(&recorded.event) else { return vec![] };
-    let has_moved = |(place, id): &(usize, &MessageId)| view.waiting.get(*place) != Some(*id);
-    let moved = after.iter().enumerate().filter(has_moved);
+    let before: Vec<_> = view.line.waiting().collect();
+    let moved = after.waiting().enumerate().filter(|(place, id)| before.get(*place) != Some(id));
     moved.map(|(place, id)| queued(id, place + 1, Some(recorded.sequence))).collect()
 }
 
@@ -236,7 +238,7 @@ fn of_prompt(view: &View, event: &asked::Event, at: (Sequence, Timestamp)) -> Ve
 
 fn of_status(view: &View, event: &status::Event, at: (Sequence, Timestamp)) -> Option<Bytes> {
     let words = match event {
-        status::Event::Up { .. } if view.machine == Machine::Away => {
+        status::Event::Up { .. } if view.line.reach() == Reach::Away => {
             "The session's machine is connected"
         }
         status::Event::Down { .. } => "The session's machine is not connected",

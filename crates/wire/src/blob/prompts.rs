@@ -7,16 +7,20 @@
 
 use bytes::Bytes;
 use domain::content::Failure;
-use domain::session::Wish;
 use domain::session::prompts::{Choice, Effect, Prompt, Settled};
-use domain::{ChoiceId, PromptId, Sequence, Timestamp};
+use domain::session::{Event, Recorded, Wish};
+use domain::{ChoiceId, MessageId, PromptId, RunId, Sequence, Timestamp};
 use serde_json::json;
 
-use super::events::{Role, SEALED, said};
+use super::events::{Role, SEALED, error, said};
 use super::frames::event;
 use super::{Asked, Connection};
 use crate::port::Denied;
 use crate::visitor::Act;
+
+/// After so long, who sent something and waits for its run is told that the run waits for an
+/// answer. Agent Blob's command line reads nothing until its run is over or an `error` comes.
+const FREED_AFTER_MS: u64 = 10_000;
 
 /// A question, asked for the first time or again because an answer could not be applied.
 pub(super) fn asked(
@@ -81,6 +85,52 @@ impl Connection {
         let session = view.session.clone();
         let ticket = self.ticket(Asked::Decision);
         vec![Act::Wish { session, wish: Box::new(wish), ticket }]
+    }
+
+    /// Takes note of whether a run of this connection waits for an answer, after an event.
+    pub(super) fn note_blocked(&mut self, recorded: &Recorded) {
+        match &recorded.event {
+            Event::Prompt(_) | Event::Run(_) => {}
+            Event::Delivery(_)
+            | Event::Queue(_)
+            | Event::Control(_)
+            | Event::Config(_)
+            | Event::Status(_)
+            | Event::Transcript(_) => return,
+        }
+        let Some((run, _)) = self.blocked() else {
+            self.frees_at = None;
+            return;
+        };
+        if self.freed.as_ref() != Some(run) {
+            self.frees_at.get_or_insert(recorded.at.plus_ms(FREED_AFTER_MS));
+        }
+    }
+
+    /// Tells a client that has waited long enough that nothing comes until somebody answers.
+    pub(super) fn free(&mut self, now: Timestamp) -> Vec<Act> {
+        if self.frees_at.take_if(|at| *at <= now).is_none() || self.switch.is_some() {
+            return vec![];
+        }
+        let Some((run, send)) = self.blocked() else { return vec![] };
+        let (run, prompts) = (run.clone(), self.view.as_ref().map(|view| view.prompts.as_slice()));
+        let Some([oldest, ..]) = prompts else { return vec![] };
+        let words = format!(
+            "The agent waits for permission. Answer with /approve {id} or /deny {id}, here or in \
+             another client; the run goes on after that",
+            id = oldest.id,
+        );
+        let told = error(Some(send.as_str()), &words, false, "TOOL_EXECUTION_FAILED", None);
+        self.freed = Some(run);
+        vec![Act::Send(told)]
+    }
+
+    /// The run that waits for an answer and that a send of this connection is in.
+    fn blocked(&self) -> Option<(&RunId, &MessageId)> {
+        let view = self.view.as_ref().filter(|view| !view.prompts.is_empty())?;
+        let run = view.run.as_ref()?;
+        let is_own = |send: &&MessageId| self.said.iter().any(|(said, _)| said == *send);
+        Some((&run.id, run.sends.iter().find(is_own)?))
     }
 
     /// The answer was taken, which its event tells, or not.

@@ -220,7 +220,7 @@ impl Connection {
             let resumes = !glance.waiting.is_empty() && !glance.is_held;
             return self.interrupt_in(session, resumes, Some(request), run);
         }
-        if glance.handed.iter().any(|send| send.as_str() == run) {
+        if glance.handed.iter().any(|send| send.id.as_str() == run) {
             let words = format!("Request {run} is on its way to the agent; try again");
             return refuse(&request, &words);
         }
@@ -245,7 +245,7 @@ impl Connection {
     /// Stops the run of the session that the connection is in.
     pub(super) fn interrupt(&mut self, request: Option<String>, run: String) -> Vec<Act> {
         let Some(view) = &self.view else { return vec![] };
-        let resumes = !view.waiting.is_empty() && !view.is_held;
+        let resumes = !view.line.is_empty() && !view.line.is_held();
         self.interrupt_in(view.session.clone(), resumes, request, run)
     }
 

@@ -215,7 +215,9 @@ impl Connection {
             (None, Purpose::Method(request) | Purpose::Agent(request, _)) => {
                 refuse(&request, "There is no session yet; make one with sessions.new")
             }
-            (None, Purpose::Quiet) => self.tell("There is no session yet; make one with /new"),
+            (None, Purpose::Quiet | Purpose::Command(_)) => {
+                self.tell("There is no session yet; make one with /new")
+            }
         }
     }
 
@@ -318,7 +320,9 @@ impl Connection {
 
     /// The new session is there and has its name.
     pub(super) fn on_made(&mut self, new: New, session: SessionId, now: Timestamp) -> Vec<Act> {
-        let Some(request) = new.request else { return self.switch_to(session, Purpose::Quiet) };
+        let Some(request) = new.request else {
+            return self.switch_to(session, Purpose::Command("Started a new session:"));
+        };
         let payload = json!({
             "sessionId": session, "title": new.title, "createdAt": Time(now),
         });
@@ -378,7 +382,7 @@ impl Connection {
                     }
                     Reply::Words => {
                         let line =
-                            |row: &super::history::Row| format!("[{}] {}", row.role, row.content);
+                            |row: &super::history::Row| format!("{}: {}", row.role, row.content);
                         let lines: Vec<_> = rows.iter().map(line).collect();
                         let nothing = lines.is_empty().then(|| "Nothing was said yet".to_owned());
                         self.tell(&nothing.unwrap_or_else(|| lines.join("\n")))

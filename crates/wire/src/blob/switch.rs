@@ -40,8 +40,11 @@ pub(super) enum Purpose {
     Method(String),
     /// `agent` in another session: its request and words.
     Agent(String, String),
-    /// A slash command, or the wish of a `connect`; both are answered already.
+    /// The wish of a `connect`, which is answered already.
     Quiet,
+    /// A slash command, which is answered already: these words and the session's title tell its
+    /// writer that it was carried out.
+    Command(&'static str),
 }
 
 /// A switch under way.
@@ -84,7 +87,10 @@ impl Connection {
         let is_here = self.view.as_ref().is_some_and(|view| view.session == session);
         let purpose = match purpose {
             Purpose::Agent(request, text) if is_here => return self.say(request, text, self.now),
-            purpose @ (Purpose::Method(_) | Purpose::Agent(..) | Purpose::Quiet) => purpose,
+            purpose @ (Purpose::Method(_)
+            | Purpose::Agent(..)
+            | Purpose::Quiet
+            | Purpose::Command(_)) => purpose,
         };
         let is_stay = is_here && matches!(purpose, Purpose::Method(_));
         self.switch = Some(Box::new(Switch {
@@ -168,6 +174,7 @@ impl Connection {
         self.echoed.clear();
         self.interrupts.clear();
         self.stops.clear();
+        self.frees_at = None;
         self.tokens.reset();
         switch.updated_at = glance.card.status.last_seen_at;
         let waiting: Vec<_> = glance.waiting.iter().map(|send| send.id.clone()).collect();
@@ -232,15 +239,30 @@ impl Connection {
                 self.say(request, text, now)
             }
             Purpose::Quiet => self.finish(None, now),
+            Purpose::Command(words) => {
+                let words = format!("{words} {} ({})", view.title, view.session);
+                let told = self.told(&words);
+                self.finish_with(None, Some(told), now)
+            }
         }
     }
 
     /// The switch is over: the answer, the change, and what happened meanwhile.
     pub(super) fn finish(&mut self, response: Option<Bytes>, now: Timestamp) -> Vec<Act> {
+        self.finish_with(response, None, now)
+    }
+
+    /// The same; a slash command also has its outcome told, after the change.
+    fn finish_with(
+        &mut self,
+        response: Option<Bytes>,
+        outcome: Option<Bytes>,
+        now: Timestamp,
+    ) -> Vec<Act> {
         let Some(switch) = self.switch.take() else {
             return response.into_iter().map(Act::Send).collect();
         };
-        let told = response.into_iter().chain(switch.changed).chain(switch.status);
+        let told = response.into_iter().chain(switch.changed).chain(outcome).chain(switch.status);
         let told = told.chain(switch.late);
         let mut acts: Vec<Act> = told.map(Act::Send).collect();
         acts.extend(self.go_on(now));
@@ -255,7 +277,7 @@ impl Connection {
             Purpose::Method(request) | Purpose::Agent(request, _) => {
                 vec![Act::Send(refused(&request, &words))]
             }
-            Purpose::Quiet => self.tell(&words),
+            Purpose::Quiet | Purpose::Command(_) => self.tell(&words),
         };
         acts.extend(self.go_on(now));
         acts

@@ -6,12 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::content::Author;
-use domain::session::delivery::{Mode, Send};
 use domain::session::prompts::{self, Prompt};
-use domain::session::queue::{self, HANDED_MAX};
 use domain::session::status::{self, Status};
 use domain::session::transcript::{self, ContextUse};
-use domain::session::{Event, Glance, Recorded, config, controls, delivery, runs};
+use domain::session::{Event, Glance, Line, Recorded, controls, delivery, runs};
 use domain::{MessageId, ModelId, RunId, SessionId, ToolCallId};
 
 /// Tool calls whose names are remembered; the end of an older one is told without a name.
@@ -31,34 +29,18 @@ pub(super) struct View {
     pub(super) model: Option<ModelId>,
     pub(super) context: Option<ContextUse>,
     pub(super) messages: u64,
-    /// Sends that wait for their turn, next first. The domain bounds them.
-    pub(super) waiting: Vec<MessageId>,
-    /// Sends that are with the machine. The domain bounds them.
-    handed: Vec<MessageId>,
-    pub(super) is_held: bool,
-    pub(super) machine: Machine,
-    can_steer: bool,
+    /// What waits for the agent, and what is on its way there.
+    pub(super) line: Line,
     pub(super) run: Option<Run>,
     /// Questions that wait, oldest first. The domain bounds them.
     pub(super) prompts: Vec<Prompt>,
     tools: BTreeMap<ToolCallId, String>,
 }
 
-/// How the session's machine is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Machine {
-    /// It is not.
-    Away,
-    /// It takes every send at once.
-    Plain,
-    /// It takes one send after the other.
-    Linked,
-}
-
 /// The run that goes on, as far as it was seen.
 #[derive(Debug)]
 pub(super) struct Run {
-    id: RunId,
+    pub(super) id: RunId,
     /// The sends that it answers; the first began it.
     pub(super) sends: Vec<MessageId>,
     /// The agent's last message in it.
@@ -133,20 +115,17 @@ impl Run {
 impl View {
     /// What is open when a connection joins.
     pub(super) fn of(session: SessionId, glance: Glance) -> Self {
+        let line = Line::of(&glance);
         let card = glance.card;
         let mut prompts = card.prompts;
         prompts.sort_by_key(|prompt| prompt.detected_at);
         Self {
             session,
             title: title(&card.status).to_owned(),
-            can_steer: can_steer(card.config.as_ref()),
             model: card.config.map(|config| config.model),
             context: glance.context,
             messages: card.messages,
-            waiting: glance.waiting.into_iter().map(|send| send.id).collect(),
-            handed: glance.handed,
-            is_held: glance.is_held,
-            machine: machine(&card.status),
+            line,
             run: glance.run.map(|(id, cause)| Run {
                 id,
                 sends: cause.into_iter().collect(),
@@ -201,63 +180,38 @@ impl View {
         self.tools.get(call).map(String::as_str)
     }
 
-    /// Whether a send that is accepted now waits for something.
-    pub(super) fn waits(&self, send: &Send) -> bool {
-        let no_room = self.handed.len() >= HANDED_MAX;
-        match self.machine {
-            Machine::Away => true,
-            Machine::Plain => no_room,
-            Machine::Linked if self.can_steer && send.mode == Some(Mode::Steer) => no_room,
-            Machine::Linked => {
-                self.run.is_some() || !self.handed.is_empty() || !self.waiting.is_empty()
-            }
-        }
-    }
-
     /// Whether a send is with the machine, and nobody knows yet whether with the agent.
     pub(super) fn is_handed(&self, word: &str) -> bool {
-        self.handed.iter().any(|send| send.as_str() == word)
+        self.line.handed().any(|send| send.as_str() == word)
     }
 
     /// Whether a send waits for its turn.
     pub(super) fn is_waiting(&self, word: &str) -> bool {
-        self.waiting.iter().any(|send| send.as_str() == word)
+        self.line.waiting().any(|send| send.as_str() == word)
     }
 
     /// The line after this event, if it is about the line.
-    pub(super) fn line_after(&self, event: &Event) -> Option<Vec<MessageId>> {
-        let mut line = self.waiting.clone();
+    pub(super) fn line_after(&self, event: &Event) -> Option<Line> {
         match event {
-            Event::Delivery(delivery::Event::Accepted(send)) => line.push(send.id.clone()),
-            Event::Delivery(
-                delivery::Event::HandedOver { id, .. }
-                | delivery::Event::Delivered { id, .. }
-                | delivery::Event::Failed { id, .. },
-            ) => line.retain(|waiting| waiting != id),
-            Event::Queue(queue::Event::Moved { id, to }) => {
-                line.retain(|waiting| waiting != id);
-                line.insert((*to).min(line.len()), id.clone());
+            Event::Delivery(_) | Event::Queue(_) => {
+                let mut line = self.line.clone();
+                line.apply(event);
+                Some(line)
             }
-            Event::Queue(_)
-            | Event::Prompt(_)
+            Event::Prompt(_)
             | Event::Run(_)
             | Event::Control(_)
             | Event::Config(_)
             | Event::Status(_)
-            | Event::Transcript(_) => return None,
+            | Event::Transcript(_) => None,
         }
-        Some(line)
     }
 
     /// Takes in an event, after its frames were made.
     pub(super) fn apply(&mut self, recorded: &Recorded) {
-        if let Some(line) = self.line_after(&recorded.event) {
-            self.waiting = line;
-        }
+        self.line.apply(&recorded.event);
         match &recorded.event {
             Event::Delivery(event) => self.on_delivery(event),
-            Event::Queue(queue::Event::Held) => self.is_held = true,
-            Event::Queue(queue::Event::Resumed) => self.is_held = false,
             Event::Prompt(event) => self.on_prompt(event),
             Event::Run(runs::Event::Started { run, cause }) => {
                 self.run = Some(Run {
@@ -276,12 +230,8 @@ impl View {
                     run.is_stopping = true;
                 }
             }
-            Event::Queue(queue::Event::Moved { .. } | queue::Event::Edited { .. })
-            | Event::Control(controls::Event::Settled { .. }) => {}
-            Event::Config(config) => {
-                self.can_steer = can_steer(Some(config));
-                self.model = Some(config.model.clone());
-            }
+            Event::Queue(_) | Event::Control(controls::Event::Settled { .. }) => {}
+            Event::Config(config) => self.model = Some(config.model.clone()),
             Event::Status(event) => self.on_status(event),
             Event::Transcript(event) => self.on_transcript(event),
         }
@@ -289,17 +239,16 @@ impl View {
 
     fn on_delivery(&mut self, event: &delivery::Event) {
         match event {
-            delivery::Event::Accepted(_) => {}
-            delivery::Event::HandedOver { id, .. } => self.handed.push(id.clone()),
+            delivery::Event::Accepted(_)
+            | delivery::Event::HandedOver { .. }
+            | delivery::Event::Failed { .. } => {}
             delivery::Event::Delivered { id, run } => {
-                self.handed.retain(|handed| handed != id);
                 let active = self.run.as_mut();
                 let joined = active.filter(|it| run.as_ref().is_none_or(|run| *run == it.id));
                 if let Some(active) = joined {
                     active.take_up(id);
                 }
             }
-            delivery::Event::Failed { id, .. } => self.handed.retain(|handed| handed != id),
         }
     }
 
@@ -314,21 +263,19 @@ impl View {
 
     fn on_status(&mut self, event: &status::Event) {
         match event {
-            status::Event::Up { via, .. } => {
-                self.machine = if via.link.is_some() { Machine::Linked } else { Machine::Plain };
-            }
-            status::Event::Down { .. } | status::Event::Closed { .. } => {
-                self.machine = Machine::Away;
-            }
             status::Event::Renamed(title) => self.title.clone_from(title),
-            status::Event::Changed { .. } | status::Event::Archived(_) => {}
+            status::Event::Up { .. }
+            | status::Event::Down { .. }
+            | status::Event::Closed { .. }
+            | status::Event::Changed { .. }
+            | status::Event::Archived(_) => {}
         }
     }
 
     fn on_transcript(&mut self, event: &transcript::Event) {
+        self.messages += event.counts().messages;
         match event {
             transcript::Event::Message(message) => {
-                self.messages += 1;
                 if let (Some(run), Author::Assistant, None) =
                     (&mut self.run, message.author, &message.parent)
                 {
@@ -357,16 +304,4 @@ pub(super) fn title(status: &Status) -> &str {
     let names = [&status.title, &meta.display_name, &meta.window_title, &meta.workspace_name];
     let first = names.into_iter().flatten().find(|name| !name.is_empty());
     first.map_or(UNTITLED, String::as_str)
-}
-
-fn machine(status: &Status) -> Machine {
-    match status.via() {
-        None => Machine::Away,
-        Some(via) if via.link.is_none() => Machine::Plain,
-        Some(_) => Machine::Linked,
-    }
-}
-
-fn can_steer(config: Option<&config::AgentConfig>) -> bool {
-    config.and_then(|config| config.can("steer")) == Some(true)
 }

@@ -28,6 +28,9 @@ const NAME_BYTES_MAX: usize = 256;
 /// What a command without a session is told.
 const NO_SESSION: &str = "No session is active: use switch_session or new_session first";
 
+/// pi's thinking levels, for agents that take one and do not list their own.
+const LEVELS: [&str; 6] = ["off", "minimal", "low", "medium", "high", "xhigh"];
+
 /// Settings whose outcome the session owes, by our own names for them.
 pub(super) type Settings = BTreeMap<RequestId, (u64, Owed)>;
 
@@ -58,8 +61,7 @@ impl Connection {
             "get_available_models" if self.hides_models() => self.on_long(caller, body, now),
             "get_available_models" => vec![answer(&caller, &json!({ "models": self.models() }))],
             "get_available_thinking_levels" => {
-                let levels = self.view.config.as_ref().and_then(|it| it.available_efforts.clone());
-                vec![answer(&caller, &json!({ "levels": levels.unwrap_or_default() }))]
+                vec![answer(&caller, &json!({ "levels": self.levels() }))]
             }
             "get_commands" => vec![answer(&caller, &json!({ "commands": self.commands() }))],
             "abort" if !self.view.is_streaming() => vec![Act::Send(success(&caller, None))],
@@ -171,6 +173,18 @@ impl Connection {
         models.into_iter().flatten().map(model).collect()
     }
 
+    /// The thinking levels that can be set.
+    fn levels(&self) -> Vec<String> {
+        let Some(config) = &self.view.config else { return vec![] };
+        match &config.available_efforts {
+            Some(levels) if !levels.is_empty() => levels.clone(),
+            Some(_) | None if config.can("set_effort") == Some(true) => {
+                LEVELS.map(str::to_owned).to_vec()
+            }
+            Some(_) | None => vec![],
+        }
+    }
+
     /// Whether the agent has to be asked for its models, and may be.
     fn hides_models(&self) -> bool {
         self.may_steer() && self.view.config.as_ref().is_some_and(AgentConfig::hides_models)
@@ -256,11 +270,11 @@ impl Connection {
 
     fn set_effort(&mut self, flight: u64, body: &Body) -> Vec<Act> {
         let level = body.level.as_deref().unwrap_or_default();
-        let known = self.view.config.as_ref().and_then(|it| it.available_efforts.as_ref());
-        let words = match known {
-            Some(known) if known.iter().any(|it| it == level) => None,
-            Some(known) => Some(format!("The levels of this model are: {}", known.join(", "))),
-            None => Some("This agent has no thinking levels".to_owned()),
+        let known = self.levels();
+        let words = match known.as_slice() {
+            [] => Some("This agent has no thinking levels".to_owned()),
+            known if known.iter().any(|it| it == level) => None,
+            known => Some(format!("The levels of this model are: {}", known.join(", "))),
         };
         if let Some(words) = words {
             return self.flights.fail(flight, &words).into_iter().collect();

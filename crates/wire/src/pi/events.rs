@@ -2,6 +2,8 @@
 //!
 //! Not here: answers to a client's own commands (`responses`), which only it hears.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use domain::content::{Author, Message, Part, Usage};
 use domain::session::{
@@ -64,12 +66,15 @@ impl Connection {
             frames.push(plain("turn_start"));
         }
         frames.extend(held);
-        frames.extend(self.queue_frame(recorded));
+        frames.extend(self.view.queue.apply(&recorded.event));
         match &recorded.event {
             Event::Transcript(event) => frames.extend(self.said(recorded, event, encoded)),
             Event::Prompt(_) | Event::Status(_) | Event::Config(_) | Event::Delivery(_) => {
                 let shared = encoded.frames(Slot::Pi, || self.shared(recorded));
                 frames.extend_from_slice(shared);
+                if let Event::Prompt(event) = &recorded.event {
+                    frames.extend(self.resolved_again(event));
+                }
             }
             Event::Run(runs::Event::Ended { outcome, usage, .. }) => {
                 frames.extend(self.end_message(recorded, outcome));
@@ -137,18 +142,39 @@ impl Connection {
             let active = self.view.run.as_ref().map(|run| &run.id);
             active != Some(run) && self.view.last_ended.as_ref() != Some(run)
         });
-        if let (Some(run), false, Some(end)) = (&mut self.view.run, begins, frames.last()) {
-            run.keep(inside(end, "message_end"));
-        }
         if begins {
             self.held = frames;
             return vec![];
         }
+        let mut told = self.break_off();
+        if let (Some(run), Some(end)) = (&mut self.view.run, frames.last()) {
+            run.keep(inside(end, "message_end"));
+        }
+        told.extend(frames);
+        told
+    }
+
+    /// Something of a person's comes within a message of the agent. The message ends with what it
+    /// said so far; what it says after this is told as another one.
+    fn break_off(&mut self) -> Vec<Bytes> {
+        let Some((mut frames, message)) = self.streaming.break_off() else { return vec![] };
+        let body = encode(&message);
+        let reason = message["stopReason"].as_str().unwrap_or("stop");
+        frames.push(stream::over(reason, &body));
+        frames.push(framed("message_end", &body));
+        self.keep_said(body);
         frames
     }
 
     /// The agent's words, finished.
     fn agent(&mut self, message: &Message, encoded: &Encoded) -> Vec<Bytes> {
+        let rest = self.streaming.rest(message);
+        let is_broken_off = rest.is_some();
+        let rest = rest.unwrap_or(Cow::Borrowed(message));
+        let message = rest.as_ref();
+        if is_broken_off && !messages::says_anything(message) {
+            return self.streaming.finish(&message.id);
+        }
         let parts = message.parts.open().map_or(&[] as &[Part], Vec::as_slice);
         let calls: Vec<_> = parts
             .iter()
@@ -169,7 +195,8 @@ impl Connection {
             let body = encode(&messages::assistant(self.view.model(), message, call));
             vec![framed("message_end", &body)]
         };
-        let is_known = calls.iter().all(|id| self.view.tools.get(id).is_some());
+        // Who came after it was broken off is told it whole.
+        let is_known = !is_broken_off && calls.iter().all(|id| self.view.tools.get(id).is_some());
         let end =
             if is_known { encoded.frames(Slot::Pi, encode_end).to_vec() } else { encode_end() };
         let Some(end) = end.into_iter().next() else { return vec![] };

@@ -1,7 +1,8 @@
 //! What was said: `get_messages`, and what else is read from the whole ledger.
 //!
-//! **Invariant**: the answer reaches up to the last event that this client was shown, no further:
-//! what comes live after it was not in it.
+//! **Invariant**: the answer reaches up to the last event that this client was shown before it, no
+//! further: what comes live after it is not in it, and a page that puts it in the place of
+//! everything loses nothing.
 //!
 //! Not here: the shapes of messages (`messages`).
 
@@ -31,6 +32,9 @@ const HISTORY_BYTES_MAX: usize = 16 << 20;
 /// Pictures whose bytes one answer holds, and those bytes; older ones come without.
 const PICTURES_MAX: usize = 16;
 const PICTURES_BYTES_MAX: usize = 8 << 20;
+/// Frames, and their bytes, that wait until messages are read. Of more, none waits.
+const LATE_MAX: usize = 4_096;
+const LATE_BYTES_MAX: usize = 8 << 20;
 /// Tool calls whose names are remembered while reading; more are nameless.
 const CALLS_MAX: usize = 100_000;
 
@@ -47,6 +51,10 @@ pub(super) enum What {
 pub(super) struct Readings {
     now: Option<Box<Reading>>,
     next: Vec<(u64, What)>,
+    /// Whether the messages of this session were read.
+    has_told: bool,
+    /// What happens while they are read, and its bytes.
+    late: Option<(Vec<Bytes>, usize)>,
 }
 
 #[derive(Debug)]
@@ -54,6 +62,8 @@ struct Reading {
     session: SessionId,
     upto: Sequence,
     told: Sequence,
+    /// The message that streamed when it began, from its beginning.
+    again: Vec<Bytes>,
     callers: Vec<(u64, What)>,
     past: Past,
     /// Pictures that are still to be read, newest first.
@@ -116,15 +126,42 @@ impl Connection {
             session: self.view.session.clone(),
             upto: self.view.shown,
             told: Sequence(0),
+            again: if self.readings.has_told { vec![] } else { self.streaming.again() },
             callers: std::mem::take(&mut self.readings.next),
             past: Past { model, ..Past::default() },
             wanted: VecDeque::new(),
             pictures: BTreeMap::new(),
             picture_bytes: 0,
         };
+        if reading.wants_messages() {
+            self.readings.late = Some((vec![], 0));
+        }
         let act = self.read_page(&reading);
         self.readings.now = Some(Box::new(reading));
         vec![act]
+    }
+
+    /// Keeps the frames after these acts until the messages that are being read are answered.
+    /// Pages put the answer in the place of everything that they were told before it.
+    pub(super) fn hold_back(&mut self, acts: &mut Vec<Act>, told: usize) {
+        let Some((late, bytes)) = &mut self.readings.late else { return };
+        for act in acts.split_off(told) {
+            if let Act::Send(frame) = act {
+                *bytes += frame.len();
+                late.push(frame);
+            } else {
+                acts.push(act);
+            }
+        }
+        if late.len() > LATE_MAX || *bytes > LATE_BYTES_MAX {
+            acts.extend(self.release_late());
+        }
+    }
+
+    /// What was kept back.
+    pub(super) fn release_late(&mut self) -> impl Iterator<Item = Act> + use<> {
+        let late = self.readings.late.take().unwrap_or_default().0;
+        late.into_iter().map(Act::Send)
     }
 
     fn read_page(&mut self, reading: &Reading) -> Act {
@@ -142,6 +179,7 @@ impl Connection {
                 let callers = reading.callers.iter();
                 let mut acts: Vec<_> =
                     callers.filter_map(|(flight, _)| self.flights.fail(*flight, &words)).collect();
+                acts.extend(self.release_late());
                 acts.extend(self.read_next());
                 return acts;
             }
@@ -156,7 +194,7 @@ impl Connection {
             return vec![act];
         }
         reading.past.settle();
-        if reading.callers.iter().any(|(_, what)| *what == What::Messages) {
+        if reading.wants_messages() {
             reading.wanted = reading.past.pictures();
         }
         self.read_pictures(reading)
@@ -169,7 +207,7 @@ impl Connection {
             self.readings.now = Some(reading);
             return vec![Act::Load { attachment, ticket }];
         }
-        self.read_to_the_end(&reading)
+        self.read_to_the_end(&mut reading)
     }
 
     pub(super) fn on_picture(
@@ -187,7 +225,8 @@ impl Connection {
         self.read_pictures(reading)
     }
 
-    fn read_to_the_end(&mut self, reading: &Reading) -> Vec<Act> {
+    fn read_to_the_end(&mut self, reading: &mut Reading) -> Vec<Act> {
+        let is_here = self.view.session == reading.session;
         let mut acts = vec![];
         for (flight, what) in &reading.callers {
             let answer = match what {
@@ -201,7 +240,7 @@ impl Connection {
                 }
                 What::Stats => {
                     let mut stats = reading.past.stats(&reading.session);
-                    if self.view.session == reading.session {
+                    if is_here {
                         stats["sessionFile"] = json!(self.view.path());
                         if let Some(usage) = self.usage() {
                             stats["contextUsage"] = usage;
@@ -212,8 +251,30 @@ impl Connection {
             };
             acts.extend(answer);
         }
+        if is_here && reading.wants_messages() {
+            // What was told of it at the join is no longer on the page.
+            self.readings.has_told = true;
+            acts.extend(std::mem::take(&mut reading.again).into_iter().map(Act::Send));
+            acts.extend(self.release_late());
+        }
         acts.extend(self.read_next());
         acts
+    }
+}
+
+impl Readings {
+    /// The session is left; a reading of it goes on for who asked.
+    pub(super) fn leave(&mut self) {
+        self.has_told = false;
+        if let Some(reading) = &mut self.now {
+            reading.again.clear();
+        }
+    }
+}
+
+impl Reading {
+    fn wants_messages(&self) -> bool {
+        self.callers.iter().any(|(_, what)| *what == What::Messages)
     }
 }
 

@@ -143,16 +143,20 @@ impl Connection {
 
     /// Goes to a session that is there.
     pub(super) fn go(&mut self, listing: &Listing, why: Why) -> Vec<Act> {
+        let mut acts: Vec<_> = self.release_late().collect();
         self.leave();
         self.set_out(why);
-        vec![self.approach(listing)]
+        acts.push(self.approach(listing));
+        acts
     }
 
     /// Goes to a session that has just come into being.
     pub(super) fn go_new(&mut self, session: SessionId) -> Vec<Act> {
+        let mut acts: Vec<_> = self.release_late().collect();
         self.leave();
         self.set_out(Why::New);
-        vec![self.follow(session)]
+        acts.push(self.follow(session));
+        acts
     }
 
     /// During a run, what tools are at work is looked up first.
@@ -260,6 +264,8 @@ impl Connection {
         self.held.clear();
         self.first = None;
         self.chosen_model = None;
+        self.asked_again.clear();
+        self.readings.leave();
     }
 
     fn changed(&self, reason: &str) -> Bytes {

@@ -137,6 +137,12 @@ pub(super) fn begun(model: &str, id: &MessageId, content: &[Value], at: Timestam
     said(model, content, "stop", None, at, Some(id))
 }
 
+/// A message of the agent that ends with what it said so far.
+pub(super) fn broken_off(model: &str, id: &MessageId, content: &[Value], at: Timestamp) -> Value {
+    let has_call = content.iter().any(|part| part["type"] == "toolCall");
+    said(model, content, if has_call { "toolUse" } else { "stop" }, None, at, Some(id))
+}
+
 fn said(
     model: &str,
     content: &[Value],
@@ -257,6 +263,11 @@ pub(super) fn thinking(words: &str) -> Value {
 pub(super) fn has_call(message: &Message) -> bool {
     let mut parts = message.parts.open().into_iter().flatten();
     parts.any(|part| matches!(part, Part::ToolCall(_)))
+}
+
+/// Whether there is anything in it.
+pub(super) fn says_anything(message: &Message) -> bool {
+    message.parts.open().is_none_or(|parts| !parts.is_empty())
 }
 
 /// Something to know.

@@ -1,14 +1,15 @@
 //! What waits for the agent, as pi's clients see it: steering messages and follow-ups.
 //!
-//! A send that begins a run at once never shows here. One that waits shows until the agent has it.
+//! A send that begins a run at once never shows here. One that waits shows until it leaves for
+//! the machine; a steering message shows until the agent has it, as pi itself tells it.
 //!
-//! Not here: the queue itself, which the relay owns (`domain`).
+//! Not here: the queue itself, and whether a send waits (`domain`).
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use domain::session::delivery::{self, Mode, Send};
-use domain::session::{Event, Recorded, Wish, queue};
+use domain::session::{Event, Glance, Line, Wish, queue};
 use domain::{Content, MessageId};
 use serde_json::{Value, json};
 
@@ -16,22 +17,23 @@ use super::messages::encode;
 use super::{Asked, Connection};
 use crate::visitor::Act;
 
+/// Characters of a message that an error repeats.
+const QUOTED_MAX: usize = 200;
+
 /// What waits, in order. The domain bounds it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Queue {
-    sends: Vec<Queued>,
-    is_held: bool,
+    line: Line,
+    /// The words of what waits and of what is on its way.
+    words: BTreeMap<MessageId, Words>,
+    /// The frame that was told last.
+    told: Bytes,
 }
 
 #[derive(Debug)]
-struct Queued {
-    id: MessageId,
+struct Words {
     text: Content<String>,
     is_steer: bool,
-    /// Whether it left for the machine.
-    is_handed: bool,
-    /// Whether it was shown as waiting.
-    is_shown: bool,
 }
 
 /// A `clear_queue` under way.
@@ -40,119 +42,119 @@ pub(super) struct Clearing {
     left: usize,
     steering: Vec<String>,
     follow_up: Vec<String>,
+    /// What could not be taken out.
+    gone: Vec<String>,
 }
 
 impl Queue {
-    /// What waits when a connection joins.
-    pub(super) fn of(waiting: &[Send], is_held: bool) -> Self {
-        let sends = waiting.iter().map(|send| Queued::of(send, true)).collect();
-        Self { sends, is_held }
+    /// The queue before anything is known of the session.
+    pub(super) fn empty() -> Self {
+        Self::with(Line::empty(), BTreeMap::new())
     }
 
-    /// Whether something is on its way to an agent that rests.
-    pub(super) fn is_starting(&self) -> bool {
-        self.sends.iter().any(|send| send.is_handed)
+    /// What waits when a connection joins.
+    pub(super) fn of(glance: &Glance) -> Self {
+        let sends = glance.waiting.iter().chain(&glance.handed);
+        let words = sends.map(|send| (send.id.clone(), Words::of(send)));
+        Self::with(Line::of(glance), words.collect())
+    }
+
+    fn with(line: Line, words: BTreeMap<MessageId, Words>) -> Self {
+        let mut queue = Self { line, words, told: Bytes::new() };
+        queue.told = queue.update();
+        queue
+    }
+
+    /// Whether the agent works, or is about to.
+    pub(super) fn is_at_work(&self) -> bool {
+        self.line.is_at_work()
     }
 
     /// How many are shown.
     pub(super) fn len(&self) -> usize {
-        self.sends.iter().filter(|send| send.is_shown).count()
+        self.line.steering().count() + self.line.len()
     }
 
-    /// Takes in an event; whether what is shown changed. `is_free`: whether the agent would take
-    /// a send at once.
-    pub(super) fn apply(&mut self, event: &Event, is_free: bool) -> bool {
+    /// Takes in an event; the frame that tells what waits, if that changed.
+    pub(super) fn apply(&mut self, event: &Event) -> Option<Bytes> {
         match event {
-            Event::Delivery(event) => self.on_delivery(event, is_free),
-            Event::Queue(queue::Event::Held) => {
-                self.is_held = true;
-                false
+            Event::Delivery(delivery::Event::Accepted(send)) => {
+                self.words.insert(send.id.clone(), Words::of(send));
             }
-            Event::Queue(queue::Event::Resumed) => {
-                self.is_held = false;
-                false
+            Event::Delivery(
+                delivery::Event::Delivered { id, .. } | delivery::Event::Failed { id, .. },
+            ) => {
+                self.words.remove(id);
             }
             Event::Queue(queue::Event::Edited { id, text }) => {
-                let Some(send) = self.sends.iter_mut().find(|send| send.id == *id) else {
-                    return false;
-                };
-                send.text = text.clone();
-                send.is_shown
-            }
-            Event::Queue(queue::Event::Moved { id, to }) => self.shift(id, *to),
-            Event::Prompt(_)
-            | Event::Run(_)
-            | Event::Control(_)
-            | Event::Config(_)
-            | Event::Status(_)
-            | Event::Transcript(_) => false,
-        }
-    }
-
-    fn on_delivery(&mut self, event: &delivery::Event, is_free: bool) -> bool {
-        match event {
-            delivery::Event::Accepted(send) => {
-                let waits = !is_free || self.is_held || !self.sends.is_empty();
-                self.sends.push(Queued::of(send, waits));
-                waits
-            }
-            delivery::Event::HandedOver { id, .. } => {
-                if let Some(send) = self.sends.iter_mut().find(|send| send.id == *id) {
-                    send.is_handed = true;
+                if let Some(words) = self.words.get_mut(id) {
+                    words.text = text.clone();
                 }
-                false
             }
-            delivery::Event::Delivered { id, .. } | delivery::Event::Failed { id, .. } => {
-                let Some(at) = self.sends.iter().position(|send| send.id == *id) else {
-                    return false;
-                };
-                self.sends.remove(at).is_shown
-            }
+            Event::Delivery(delivery::Event::HandedOver { .. })
+            | Event::Queue(_)
+            | Event::Run(_)
+            | Event::Config(_)
+            | Event::Status(_) => {}
+            Event::Prompt(_) | Event::Control(_) | Event::Transcript(_) => return None,
         }
-    }
-
-    /// Places count among those that have not left.
-    fn shift(&mut self, id: &MessageId, to: usize) -> bool {
-        let Some(at) = self.sends.iter().position(|send| send.id == *id) else { return false };
-        let moved = self.sends.remove(at);
-        let waiting = self.sends.iter().enumerate().filter(|(_, send)| !send.is_handed);
-        let place = waiting.map(|(place, _)| place).nth(to).unwrap_or(self.sends.len());
-        self.sends.insert(place, moved);
-        true
+        self.line.apply(event);
+        let update = self.update();
+        if update == self.told {
+            return None;
+        }
+        self.told = update;
+        Some(self.told.clone())
     }
 
     /// The frame that tells it.
     pub(super) fn update(&self) -> Bytes {
         let of = |is_steer: bool| -> Vec<&str> {
-            let shown = self.sends.iter().filter(|send| send.is_shown);
-            shown.filter(|send| send.is_steer == is_steer).map(Queued::words).collect()
+            let shown = self.line.steering().chain(self.line.waiting());
+            let words = shown.filter_map(|id| self.words.get(id));
+            words.filter(|words| words.is_steer == is_steer).map(Words::as_str).collect()
         };
         encode(&json!({ "type": "queue_update", "steering": of(true), "followUp": of(false) }))
     }
+
+    /// Of these, the ones whose words are known.
+    fn words_of<'q>(
+        &'q self,
+        ids: impl Iterator<Item = &'q MessageId>,
+    ) -> Vec<(&'q MessageId, &'q Words)> {
+        ids.filter_map(|id| Some((id, self.words.get(id)?))).collect()
+    }
 }
 
-impl Queued {
-    fn of(send: &Send, is_shown: bool) -> Self {
-        Self {
-            id: send.id.clone(),
-            text: send.text.clone(),
-            is_steer: send.mode == Some(Mode::Steer),
-            is_handed: false,
-            is_shown,
-        }
+impl Words {
+    fn of(send: &Send) -> Self {
+        Self { text: send.text.clone(), is_steer: send.mode == Some(Mode::Steer) }
     }
 
-    fn words(&self) -> &str {
+    fn as_str(&self) -> &str {
         self.text.open().map_or("[sealed]", String::as_str)
     }
 }
 
 impl Connection {
-    /// Takes out everything that has not left for the machine.
+    /// Takes out everything that waits. Where something has left already and the agent may still
+    /// get it, nothing is taken out: the client would think that it has all of it back.
     pub(super) fn clear_queue(&mut self, flight: u64) -> Vec<Act> {
-        let waiting = self.view.queue.sends.iter().filter(|send| !send.is_handed);
-        let waiting: Vec<_> =
-            waiting.map(|send| (send.id.clone(), send.words().to_owned(), send.is_steer)).collect();
+        let queue = &self.view.queue;
+        let left = queue.words_of(queue.line.handed());
+        if !left.is_empty() {
+            let left = quoted(left.iter().map(|(_, words)| words.as_str()));
+            let words = format!(
+                "{left} cannot be taken back: it has left for the agent. \
+                 So nothing was taken out of the queue"
+            );
+            return self.flights.fail(flight, &words).into_iter().collect();
+        }
+        let waiting = queue.words_of(queue.line.waiting());
+        let waiting: Vec<_> = waiting
+            .into_iter()
+            .map(|(id, words)| (id.clone(), words.as_str().to_owned(), words.is_steer))
+            .collect();
         if waiting.is_empty() {
             return self.cleared(flight, &Clearing::default());
         }
@@ -177,10 +179,12 @@ impl Connection {
     ) -> Vec<Act> {
         let Some(clearing) = self.clearings.get_mut(&flight) else { return vec![] };
         clearing.left -= 1;
-        if was_there {
-            let list = if is_steer { &mut clearing.steering } else { &mut clearing.follow_up };
-            list.push(text);
-        }
+        let list = match (was_there, is_steer) {
+            (false, _) => &mut clearing.gone,
+            (true, true) => &mut clearing.steering,
+            (true, false) => &mut clearing.follow_up,
+        };
+        list.push(text);
         if clearing.left > 0 {
             return vec![];
         }
@@ -189,16 +193,34 @@ impl Connection {
     }
 
     fn cleared(&mut self, flight: u64, clearing: &Clearing) -> Vec<Act> {
-        let data: Value = json!({ "steering": clearing.steering, "followUp": clearing.follow_up });
-        self.flights.succeed(flight, Some(&data)).into_iter().collect()
+        let Clearing { steering, follow_up, gone, .. } = clearing;
+        let data: Value = json!({ "steering": steering, "followUp": follow_up });
+        let answer = if gone.is_empty() {
+            self.flights.succeed(flight, Some(&data))
+        } else {
+            let taken = steering.iter().chain(follow_up).map(String::as_str);
+            let words = format!(
+                "{} could not be taken back and may reach the agent; taken out of the queue: {}",
+                quoted(gone.iter().map(String::as_str)),
+                quoted(taken)
+            );
+            self.flights.fail_with(flight, &words, &data)
+        };
+        answer.into_iter().collect()
     }
+}
 
-    /// What waits, if that changed by this event.
-    pub(super) fn queue_frame(&mut self, recorded: &Recorded) -> Option<Bytes> {
-        let is_free = self.view.run.is_none() && self.view.is_up;
-        let changed = self.view.queue.apply(&recorded.event, is_free);
-        changed.then(|| self.view.queue.update())
-    }
+/// Messages as an error repeats them.
+fn quoted<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    let quote = |text: &str| {
+        let mut short: String = text.chars().take(QUOTED_MAX).collect();
+        if short.len() < text.len() {
+            short.push('…');
+        }
+        format!("\"{short}\"")
+    };
+    let quotes: Vec<_> = texts.map(quote).collect();
+    if quotes.is_empty() { "nothing".to_owned() } else { quotes.join(", ") }
 }
 
 /// Queues that are being cleared, by their commands.

@@ -82,6 +82,15 @@ impl Flights {
         Some(failed(&flight.caller, words))
     }
 
+    /// Fails, with what came of it all the same.
+    pub(super) fn fail_with(&mut self, number: u64, words: &str, data: &Value) -> Option<Act> {
+        let Flight { caller, .. } = self.0.remove(&number)?;
+        let (id, command) = (caller.id.as_ref(), caller.command.as_str());
+        let (data, error) = (Some(data), Some(words));
+        let response = Response { id, kind: "response", command, success: false, data, error };
+        Some(Act::Send(encode(&response)))
+    }
+
     /// Answers what takes too long.
     pub(super) fn expire(&mut self, now: Timestamp) -> Vec<Act> {
         let late: Vec<_> =

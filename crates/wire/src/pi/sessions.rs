@@ -255,7 +255,8 @@ fn info(listing: &Listing, first: Option<&First>) -> Value {
         "created": created, "modified": modified, "messageCount": listing.card.messages + listing.card.results,
         "firstMessage": words, "allMessagesText": words,
     });
-    if let Some(name) = status.title.as_deref().or(status.meta.display_name.as_deref()) {
+    // Where nobody named it, clients show how it began.
+    if let Some(name) = status.title.as_deref().filter(|title| !title.is_empty()) {
         info["name"] = json!(name);
     }
     info

@@ -7,6 +7,7 @@
 //!
 //! Not here: the finished message (`messages`, `events`).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
@@ -30,11 +31,23 @@ pub(super) struct Streaming {
     open: Option<Open>,
     /// Messages whose beginning was not told.
     missed: VecDeque<MessageId>,
+    /// A message of which the first piece was ended, and how far it was told.
+    broken: Option<Broken>,
+}
+
+#[derive(Debug)]
+struct Broken {
+    id: MessageId,
+    /// UTF-16 units of its parts.
+    units: BTreeMap<u32, u64>,
+    calls: Vec<Value>,
 }
 
 #[derive(Debug)]
 struct Open {
     id: MessageId,
+    /// The first part that is told in it: another piece of the same message had those before.
+    first: u32,
     model: String,
     at: Timestamp,
     parts: BTreeMap<u32, Spoken>,
@@ -143,7 +156,17 @@ impl Streaming {
 
     /// Whether these words would begin the telling of a message.
     pub(super) fn begins(&self, delta: &Delta) -> bool {
-        self.open.is_none() && delta.offset == 0 && !self.missed.contains(&delta.message)
+        if self.open.is_some() {
+            return false;
+        }
+        match self.broken.as_ref().filter(|broken| broken.id == delta.message) {
+            Some(broken) => {
+                let said = delta.words.open().map_or("", String::as_str);
+                let known = broken.units.get(&delta.part).copied().unwrap_or(0);
+                delta.offset <= known && end_of(delta, said) > known
+            }
+            None => delta.offset == 0 && !self.missed.contains(&delta.message),
+        }
     }
 
     /// A few more words.
@@ -161,24 +184,42 @@ impl Streaming {
     }
 
     fn begin(&mut self, view: &View, delta: &Delta, said: &str, how: How) -> Told {
-        let open = Open::new(view, &delta.message);
+        let mut open = Open::new(view, &delta.message);
+        let known = self.broken.as_ref().filter(|broken| broken.id == delta.message);
+        if known.is_some() {
+            open.first = delta.part;
+        }
+        let known = known.and_then(|broken| broken.units.get(&delta.part).copied());
         let mut frames = vec![framed("message_start", &encode(&open.message()))];
         self.open = Some(open);
         if how == How::Live {
             frames.push(self.update(json!({ "type": "start" })));
         }
+        if let Some(units) = known {
+            frames.extend(self.begin_part(delta.part, delta.voice, how));
+            if let Some(part) = self.open.as_mut().and_then(|it| it.parts.get_mut(&delta.part)) {
+                part.units = units;
+            }
+        }
         self.go_on(delta, said, how, frames)
     }
 
     fn go_on(&mut self, delta: &Delta, said: &str, how: How, mut frames: Vec<Bytes>) -> Told {
-        let is_new = self.open.as_ref().is_some_and(|open| !open.parts.contains_key(&delta.part));
+        let is_new = self
+            .open
+            .as_ref()
+            .is_some_and(|open| delta.part >= open.first && !open.parts.contains_key(&delta.part));
         if is_new && delta.offset == 0 {
             frames.extend(self.begin_part(delta.part, delta.voice, how));
+        }
+        let first = self.open.as_ref().map_or(0, |open| open.first);
+        if delta.part < first {
+            return Told::Own(frames);
         }
         let Some(part) = self.open.as_mut().and_then(|open| open.parts.get_mut(&delta.part)) else {
             return Told::Own(frames);
         };
-        let end = delta.offset + said.encode_utf16().count() as u64;
+        let end = end_of(delta, said);
         if delta.offset > part.units || end <= part.units {
             // A gap, or nothing new.
             return Told::Own(frames);
@@ -188,17 +229,22 @@ impl Streaming {
         if end <= DRAFT_UNITS_MAX {
             part.text.push_str(news);
         }
-        if !self.is_full && news.len() == said.len() && part.voice == delta.voice {
+        let is_shared = news.len() == said.len() && part.voice == delta.voice && first == 0;
+        if !self.is_full && is_shared {
             return Told::Shared(frames);
         }
-        let voice = part.voice;
-        frames.push(if self.is_full {
-            let kind = word(voice, "delta");
-            self.update(json!({ "type": kind, "contentIndex": delta.part, "delta": news }))
-        } else {
-            words(voice, delta.part, news)
-        });
+        let (voice, index) = (part.voice, delta.part - first);
+        frames.push(self.more(voice, index, news));
         Told::Own(frames)
+    }
+
+    /// A few more words, for this connection.
+    fn more(&self, voice: Voice, index: u32, news: &str) -> Bytes {
+        if !self.is_full {
+            return words(voice, index, news);
+        }
+        let kind = word(voice, "delta");
+        self.update(json!({ "type": kind, "contentIndex": index, "delta": news }))
     }
 
     fn begin_part(&mut self, part: u32, voice: Voice, how: How) -> Vec<Bytes> {
@@ -209,9 +255,10 @@ impl Streaming {
         let Some(open) = &mut self.open else { return frames };
         open.parts.insert(part, Spoken { voice, text: String::new(), units: 0 });
         open.last = Some(part);
+        let index = part - open.first;
         if how == How::Live {
             let kind = word(voice, "start");
-            frames.push(self.update(json!({ "type": kind, "contentIndex": part })));
+            frames.push(self.update(json!({ "type": kind, "contentIndex": index })));
         }
         frames
     }
@@ -221,7 +268,8 @@ impl Streaming {
         let last = open.last.take()?;
         let part = open.parts.get(&last)?;
         let event = json!({
-            "type": word(part.voice, "end"), "contentIndex": last, "content": part.text,
+            "type": word(part.voice, "end"), "contentIndex": last - open.first,
+            "content": part.text,
         });
         Some(self.update(event))
     }
@@ -230,18 +278,74 @@ impl Streaming {
     pub(super) fn call(&mut self, call: &Value) -> Vec<Bytes> {
         let mut frames: Vec<_> = self.end_part().into_iter().collect();
         let Some(open) = &mut self.open else { return frames };
-        let after = open.parts.keys().next_back().map_or(0, |last| last + 1);
-        let index = after + u32::try_from(open.calls.len()).unwrap_or(u32::MAX - after);
+        let index = open.index_of_call(open.calls.len());
         open.calls.push(call.clone());
+        frames.extend(self.call_events(index, call));
+        frames
+    }
+
+    fn call_events(&self, index: u32, call: &Value) -> [Bytes; 3] {
         let arguments = call["arguments"].to_string();
-        for event in [
+        [
             json!({ "type": "toolcall_start", "contentIndex": index }),
             json!({ "type": "toolcall_delta", "contentIndex": index, "delta": arguments }),
             json!({ "type": "toolcall_end", "contentIndex": index, "toolCall": call }),
-        ] {
-            frames.push(self.update(event));
+        ]
+        .map(|event| self.update(event))
+    }
+
+    /// The message that is being told, from its beginning: for a page that has just replaced all
+    /// that it showed.
+    pub(super) fn again(&self) -> Vec<Bytes> {
+        let Some(open) = &self.open else { return vec![] };
+        let empty = messages::begun(&open.model, &open.id, &[], open.at);
+        let mut frames = vec![framed("message_start", &encode(&empty))];
+        for (index, part) in &open.parts {
+            frames.push(self.more(part.voice, index - open.first, &part.text));
+        }
+        for (at, call) in open.calls.iter().enumerate() {
+            frames.extend(self.call_events(open.index_of_call(at), call));
         }
         frames
+    }
+
+    /// Ends the message that is being told, for now: how its last part ends, and the message with
+    /// what it said so far.
+    pub(super) fn break_off(&mut self) -> Option<(Vec<Bytes>, Value)> {
+        let frames = self.end_part().into_iter().collect();
+        let open = self.open.take()?;
+        let message = messages::broken_off(&open.model, &open.id, &open.content(), open.at);
+        let before = self.broken.take().filter(|broken| broken.id == open.id);
+        let (mut units, mut calls) =
+            before.map(|broken| (broken.units, broken.calls)).unwrap_or_default();
+        units.extend(open.parts.iter().map(|(index, part)| (*index, part.units)));
+        calls.extend(open.calls);
+        self.broken = Some(Broken { id: open.id, units, calls });
+        Some((frames, message))
+    }
+
+    /// What a message says that no earlier piece of it did. `None`: it has no earlier piece.
+    pub(super) fn rest<'m>(&self, message: &'m Message) -> Option<Cow<'m, Message>> {
+        let broken = self.broken.as_ref().filter(|broken| broken.id == message.id)?;
+        let parts = message.parts.open()?;
+        let left = (0_u32..).zip(parts).filter_map(|(index, part)| {
+            let told = broken.units.get(&index).copied();
+            let left = |said: &str| Some(past(said, told?).to_owned()).filter(|it| !it.is_empty());
+            match part {
+                Part::Text(said) if told.is_some() => left(said).map(Part::Text),
+                Part::Thinking(said) if told.is_some() => left(said).map(Part::Thinking),
+                Part::ToolCall(id) if broken.calls.iter().any(|it| it["id"] == *id.as_str()) => {
+                    None
+                }
+                Part::Text(_)
+                | Part::Thinking(_)
+                | Part::ToolCall(_)
+                | Part::Image(_)
+                | Part::File(_) => Some(part.clone()),
+            }
+        });
+        let parts = Content::Open(left.collect());
+        Some(Cow::Owned(Message { parts, ..message.clone() }))
     }
 
     /// Tells a message that was not told in the making, up to its end.
@@ -285,6 +389,7 @@ impl Streaming {
     /// The message that was told in the making is finished.
     pub(super) fn finish(&mut self, id: &MessageId) -> Vec<Bytes> {
         self.missed.retain(|missed| missed != id);
+        self.broken.take_if(|broken| broken.id == *id);
         if !self.is_open(id) {
             return vec![];
         }
@@ -297,6 +402,7 @@ impl Streaming {
     /// said.
     pub(super) fn cut(&mut self) -> Option<(Vec<Bytes>, Vec<Value>)> {
         self.missed.clear();
+        self.broken = None;
         let frames = self.end_part().into_iter().collect();
         let open = self.open.take()?;
         Some((frames, open.content()))
@@ -329,6 +435,7 @@ impl Open {
     fn new(view: &View, id: &MessageId) -> Self {
         Self {
             id: id.clone(),
+            first: 0,
             model: view.model().to_owned(),
             at: view.at,
             parts: BTreeMap::new(),
@@ -340,6 +447,12 @@ impl Open {
     /// The message so far.
     fn message(&self) -> Value {
         messages::begun(&self.model, &self.id, &self.content(), self.at)
+    }
+
+    /// Calls stand after the words.
+    fn index_of_call(&self, at: usize) -> u32 {
+        let after = self.parts.keys().next_back().map_or(0, |last| last + 1 - self.first);
+        after.saturating_add(u32::try_from(at).unwrap_or(u32::MAX))
     }
 
     fn content(&self) -> Vec<Value> {
@@ -356,6 +469,11 @@ fn word(voice: Voice, what: &str) -> String {
         Voice::Text => format!("text_{what}"),
         Voice::Thinking => format!("thinking_{what}"),
     }
+}
+
+/// Where a delta's words end within their part, in UTF-16 units.
+fn end_of(delta: &Delta, said: &str) -> u64 {
+    delta.offset + said.encode_utf16().count() as u64
 }
 
 /// The words after so many UTF-16 units.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use domain::content::{Author, ToolCall, ToolUpdate, Usage};
+use domain::content::{ToolCall, ToolUpdate, Usage};
 use domain::session::config::AgentConfig;
 use domain::session::prompts::{self, Prompt};
 use domain::session::status::{self, Meta};
@@ -31,7 +31,6 @@ pub(super) struct View {
     pub(super) session: SessionId,
     pub(super) meta: Meta,
     pub(super) title: Option<String>,
-    pub(super) is_up: bool,
     pub(super) config: Option<AgentConfig>,
     /// The domain bounds them.
     pub(super) prompts: BTreeMap<PromptId, Prompt>,
@@ -83,10 +82,9 @@ impl View {
             session,
             meta: Meta::of_agent(AgentType::from("unknown")),
             title: None,
-            is_up: false,
             config: None,
             prompts: BTreeMap::new(),
-            queue: Queue::default(),
+            queue: Queue::empty(),
             run: None,
             last_ended: None,
             context: None,
@@ -105,10 +103,9 @@ impl View {
         let mut view = Self::new(followed.session.clone());
         view.meta = status.meta.clone();
         view.title.clone_from(&status.title);
-        view.is_up = status.via().is_some();
         view.config.clone_from(&glance.card.config);
         view.prompts = glance.card.prompts.iter().map(|it| (it.id.clone(), it.clone())).collect();
-        view.queue = Queue::of(&glance.waiting, glance.is_held);
+        view.queue = Queue::of(glance);
         view.run = glance.run.as_ref().map(|(run, _)| Run::new(run.clone(), false));
         view.context = glance.context;
         view.tools = tools;
@@ -128,9 +125,9 @@ impl View {
         self.config.as_ref().and_then(|config| config.effort.as_deref()).unwrap_or("off")
     }
 
-    /// What people call the session.
+    /// What people call the session, if anybody named it.
     pub(super) fn name(&self) -> Option<&str> {
-        self.title.as_deref().or(self.meta.display_name.as_deref())
+        self.title.as_deref().filter(|title| !title.is_empty())
     }
 
     /// Where the session's record is, as far as a client can tell.
@@ -140,7 +137,7 @@ impl View {
 
     /// Whether the agent works, or is about to.
     pub(super) fn is_streaming(&self) -> bool {
-        self.run.is_some() || (self.is_up && self.queue.is_starting())
+        self.queue.is_at_work()
     }
 
     /// Whether a person wants the run to stop, as far as this connection saw it.
@@ -184,26 +181,23 @@ impl View {
             Event::Config(config) => self.config = Some(config.clone()),
             Event::Status(status::Event::Up { meta, .. }) => {
                 self.meta = (**meta).clone();
-                self.is_up = true;
-            }
-            Event::Status(status::Event::Down { .. } | status::Event::Closed { .. }) => {
-                self.is_up = false;
             }
             Event::Status(status::Event::Renamed(title)) => self.title = Some(title.clone()),
-            Event::Transcript(transcript::Event::Message(message)) => {
-                self.messages += u64::from(message.author != Author::System);
+            Event::Transcript(event) => {
+                let counts = event.counts();
+                self.messages += counts.messages + counts.results;
+                if let transcript::Event::Context(context) = event {
+                    self.context = Some(*context);
+                }
             }
-            Event::Transcript(transcript::Event::ToolCall(call)) => {
-                self.messages += u64::from(call.status.is_over());
-            }
-            Event::Transcript(transcript::Event::ToolUpdate(update)) => {
-                self.messages += u64::from(update.status.is_over());
-            }
-            Event::Transcript(transcript::Event::Context(context)) => self.context = Some(*context),
             Event::Control(event) => note_stop(&mut self.stops, event),
             Event::Prompt(prompts::Event::Confirmed(_))
-            | Event::Status(status::Event::Changed { .. } | status::Event::Archived(_))
-            | Event::Transcript(_)
+            | Event::Status(
+                status::Event::Down { .. }
+                | status::Event::Closed { .. }
+                | status::Event::Changed { .. }
+                | status::Event::Archived(_),
+            )
             | Event::Delivery(_)
             | Event::Queue(_) => {}
         }

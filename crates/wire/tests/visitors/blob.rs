@@ -3,7 +3,7 @@
 mod commands;
 mod examples;
 mod hostile;
-mod relay;
+pub(crate) mod relay;
 mod script;
 mod sends;
 mod sessions;

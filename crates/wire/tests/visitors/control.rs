@@ -3,7 +3,7 @@
 mod examples;
 mod hostile;
 mod prompts;
-mod relay;
+pub(crate) mod relay;
 mod requests;
 mod script;
 mod sends;

@@ -6,7 +6,7 @@ mod examples;
 mod history;
 mod hostile;
 mod queue;
-mod relay;
+pub(crate) mod relay;
 mod script;
 mod sends;
 mod sessions;

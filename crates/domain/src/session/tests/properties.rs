@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::super::delivery::{self, DELIVERY_UNKNOWN};
 use super::super::status::CloseReason;
-use super::super::{OrderKey, controls, prompts};
+use super::super::{Line, OrderKey, controls, prompts};
 use super::*;
 use crate::ConnectionId;
 
@@ -35,6 +35,26 @@ proptest! {
     }
 
     #[test]
+    fn a_line_says_of_the_queue_what_the_session_says_whenever_its_watcher_joined(
+        steps in steps(),
+    ) {
+        let mut story = Story::unseen();
+        let mut lines = vec![Line::of(&story.session.glance())];
+        for (number, step) in steps.into_iter().enumerate() {
+            story.now = story.now.plus_ms(step.after_ms);
+            let seen = story.history.len();
+            let _ = story.perform(&step.command);
+            let recorded: Vec<_> = story.history[seen..].iter().map(|it| &it.event).collect();
+            for line in &mut lines {
+                check_line(line, &recorded, &story.session, story.now);
+            }
+            if number % 8 == 0 {
+                lines.push(Line::of(&story.session.glance()));
+            }
+        }
+    }
+
+    #[test]
     fn a_state_that_was_stored_and_read_goes_on_as_if_nothing_had_been(
         before in steps(),
         after in steps(),
@@ -60,6 +80,31 @@ proptest! {
         }
         prop_assert_eq!(stored(&story.session), stored(&restarted.session));
     }
+}
+
+/// Shows a line what was recorded together, and compares what it says with the session.
+fn check_line(line: &mut Line, recorded: &[&Event], session: &Session, now: Timestamp) {
+    for event in recorded {
+        if let Event::Delivery(delivery::Event::Accepted(send)) = event {
+            let leaves = recorded.iter().any(|it| {
+                matches!(it, Event::Delivery(delivery::Event::HandedOver { id, .. }) if *id == send.id)
+            });
+            assert_eq!(line.waits(send), !leaves, "{send:?}");
+        }
+        line.apply(event);
+    }
+    let glance = session.glance();
+    let waiting: Vec<_> = glance.waiting.iter().map(|send| &send.id).collect();
+    assert_eq!(line.waiting().collect::<Vec<_>>(), waiting);
+    assert_eq!((line.len(), line.is_empty()), (waiting.len(), waiting.is_empty()));
+    let handed: Vec<_> = glance.handed.iter().map(|send| &send.id).collect();
+    assert_eq!(line.handed().collect::<Vec<_>>(), handed);
+    assert_eq!(line.is_held(), glance.is_held);
+    let joined = Line::of(&glance);
+    assert_eq!(line.steering().collect::<Vec<_>>(), joined.steering().collect::<Vec<_>>());
+    let prompt = Command::Person(ada(), Wish::SendAtRest(send("at-rest")));
+    let refused = session.decide(&prompt, now) == Err(Refusal::AgentAtWork);
+    assert_eq!(line.is_at_work(), refused);
 }
 
 /// What was recorded so far, as an auditor would note it.

@@ -1,5 +1,7 @@
 //! Slash commands and permission questions.
 
+use domain::content::{Attachment, Author, Part};
+use domain::session::runs::Outcome;
 use serde_json::{Value, json};
 
 use super::relay::{MADE, Relay, SESSION, kinds};
@@ -24,7 +26,7 @@ fn a_command_is_answered_at_once_and_told_to_its_writer_alone() {
     relay.heard("a");
     relay.heard("b");
     assert!(told(&types(&mut relay, "a", "/help")).contains("/sessions"));
-    assert_eq!(told(&types(&mut relay, "a", "/history 5")), "[assistant] hello");
+    assert_eq!(told(&types(&mut relay, "a", "/history 5")), "assistant: hello");
     assert!(told(&types(&mut relay, "a", "/status")).contains("1 messages, 0 waiting, at rest"));
     assert_eq!(relay.heard("b"), [] as [Value; 0]);
     assert_eq!(relay.room().session.owed().len(), 0, "nothing of it went to the agent");
@@ -44,7 +46,7 @@ fn after_a_list_a_number_goes_to_a_session() {
     let second = types(&mut relay, "a", "/sessions next");
     assert!(told(&second).contains("4. "));
     let heard = types(&mut relay, "a", "1");
-    assert_eq!(kinds(&heard), ["res", "session_changed"]);
+    assert_eq!(kinds(&heard), ["res", "session_changed", "message/system"]);
     assert_eq!(heard[1]["payload"]["sessionId"], "sess_08");
     let found = types(&mut relay, "a", "/sessions search ARCHITECTURE");
     assert!(told(&found).starts_with("1. AI architecture discussion"), "{}", told(&found));
@@ -63,16 +65,100 @@ fn after_a_list_a_number_goes_to_a_session() {
 fn a_new_session_by_command_is_gone_to() {
     let mut relay = Relay::watched();
     let heard = types(&mut relay, "a", "/new my project");
-    assert_eq!(kinds(&heard), ["res", "session_changed"]);
+    // Agent Blob's command line waits for a message of the system after every command.
+    assert_eq!(kinds(&heard), ["res", "session_changed", "message/system"]);
     assert_eq!(
         (&heard[1]["payload"]["sessionId"], &heard[1]["payload"]["title"]),
         (&json!(MADE), &json!("my project"))
     );
+    assert_eq!(told(&heard), format!("Started a new session: my project ({MADE})"));
+    relay.here = MADE.into();
+    relay.sends("a", "r", "to the new one");
+    assert_eq!(relay.room().session.owed().len(), 1, "what is said next is said there");
+    relay.heard("a");
     relay.shell.has_machine = false;
     assert_eq!(
         told(&types(&mut relay, "a", "/new")),
         "No session was made: No machine is connected"
     );
+}
+
+/// Agent Blob's command line prints through a library to which `[word]` is markup, not text.
+// spec: blob/commands.5
+#[test]
+fn what_the_relay_says_has_no_square_brackets() {
+    let mut relay = Relay::watched();
+    relay.says_text("m1", "hello");
+    let file = |name: &str, kind: &str| Attachment {
+        id: name.into(),
+        name: name.to_owned(),
+        kind: "file".to_owned(),
+        media_type: Some(kind.to_owned()),
+    };
+    let parts = vec![
+        Part::Image(file("cat.png", "image/png")),
+        Part::File(file("notes.txt", "text/plain")),
+    ];
+    relay.message("u1", Author::User, parts);
+    relay.asks("p1");
+    let mut heard = relay.heard("a");
+    for command in ["/help", "/sessions", "/history", "/status", "/deny p9", "/switch x", "/deny"] {
+        heard.extend(types(&mut relay, "a", command));
+    }
+    let said: Vec<_> =
+        heard.iter().filter_map(|frame| frame["payload"]["content"].as_str()).collect();
+    assert!(said.len() >= 9, "{said:#?}");
+    for words in said {
+        assert!(!words.contains(['[', ']']), "{words}");
+    }
+}
+
+/// Its command line reads no input while a run of its own goes on, so nobody could type an answer.
+// spec: blob/prompts.5
+#[test]
+fn who_waits_for_a_run_that_asks_is_freed_by_an_error_after_a_while() {
+    let mut relay = Relay::watched();
+    relay.join("b");
+    let run = relay.sends("a", "r", "one");
+    relay.obey(Some("run_1"));
+    relay.asks("p1");
+    relay.heard("a");
+    relay.heard("b");
+    relay.waits("a", 9_999);
+    relay.waits("b", 0);
+    assert_eq!(relay.heard("a"), [] as [Value; 0]);
+    relay.waits("a", 1);
+    relay.waits("b", 0);
+    let heard = relay.heard("a");
+    assert_eq!(kinds(&heard), ["error"]);
+    let payload = &heard[0]["payload"];
+    assert_eq!((&payload["runId"], &payload["retryable"]), (&json!(run), &json!(false)));
+    assert_eq!(payload["errorCode"], "TOOL_EXECUTION_FAILED");
+    assert!(payload["message"].as_str().unwrap().contains("/approve p1"), "{payload}");
+    assert_eq!(relay.heard("b"), [] as [Value; 0], "it does not wait for this run");
+    // Once, and the run goes on with the answer.
+    relay.waits("a", 60_000);
+    assert_eq!(relay.heard("a"), [] as [Value; 0]);
+    types(&mut relay, "a", "/approve");
+    relay.obey(None);
+    relay.ends("run_1", Outcome::Completed);
+    let heard = relay.heard("a");
+    assert_eq!(kinds(&heard)[kinds(&heard).len() - 2..], ["status/done", "final"]);
+}
+
+// spec: blob/prompts.5
+#[test]
+fn a_question_that_was_answered_in_time_leads_to_no_error() {
+    let mut relay = Relay::watched();
+    relay.join("b");
+    relay.sends("a", "r", "one");
+    relay.obey(Some("run_1"));
+    relay.asks("p1");
+    relay.heard("b");
+    types(&mut relay, "b", "/deny p1");
+    relay.heard("a");
+    relay.waits("a", 60_000);
+    assert_eq!(relay.heard("a"), [] as [Value; 0]);
 }
 
 // spec: blob/prompts.1, blob/prompts.2, blob/prompts.3

@@ -1,5 +1,6 @@
 //! Sessions: lists, switches, what was said, isolation.
 
+use domain::content::{Author, Part};
 use domain::session::Wish;
 use serde_json::{Value, json};
 
@@ -275,4 +276,24 @@ fn status_tells_of_a_session_that_runs_and_of_none() {
     assert!(relay.asked("b", "status", &json!({}))["payload"]["session"].is_null());
     let answer = relay.asked("b", "status", &json!({ "sessionId": "sess_none" }));
     assert_eq!(answer["error"], "Session not found: sess_none");
+}
+
+// spec: blob/status.2
+#[test]
+fn who_joins_while_the_system_speaks_counts_as_everybody() {
+    let mut relay = Relay::new();
+    relay.connect("a");
+    relay.is_slow = true;
+    relay.ask("a", "s", "sessions.switch", &json!({ "sessionId": SESSION }));
+    relay.step();
+    relay.step();
+    // It is in the session, and reads what was said last.
+    relay.message("s1", Author::System, vec![Part::Text("compacted".to_owned())]);
+    relay.message("m1", Author::Assistant, vec![Part::Text("done".to_owned())]);
+    relay.catch_up();
+    let heard = relay.heard("a");
+    let changed = heard.iter().find(|frame| frame["event"] == "session_changed").unwrap();
+    assert_eq!(changed["payload"]["stats"]["messageCount"], 1);
+    let status = relay.asked("a", "status", &json!({}));
+    assert_eq!(status["payload"]["session"]["messageCount"], 1);
 }

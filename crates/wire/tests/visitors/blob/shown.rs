@@ -201,6 +201,6 @@ fn words_outside_any_run_and_from_elsewhere_are_messages() {
     relay.message("u2", Author::User, vec![Part::Text("look".to_owned()), Part::Image(file)]);
     let heard = relay.heard("a");
     assert_eq!(kinds(&heard), ["message/user", "message/assistant", "message/user"]);
-    assert_eq!(heard[2]["payload"]["content"], "look\n[image: cat.png]");
+    assert_eq!(heard[2]["payload"]["content"], "look\n(image: cat.png)");
     assert_eq!(heard[0]["payload"]["fromSelf"], false);
 }

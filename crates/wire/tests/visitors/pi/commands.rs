@@ -133,6 +133,33 @@ fn what_the_agent_could_not_set_is_answered_with_its_reason() {
     assert_eq!(answer["error"], "The levels of this model are: low, high");
 }
 
+// spec: pi/settings.6
+#[test]
+fn a_level_of_pi_is_taken_where_the_agent_can_be_set_but_does_not_list_its_levels() {
+    let mut relay = configured();
+    let mut told = config("fake/one", "low");
+    told.available_efforts = None;
+    relay.report(Report::Config(told.clone()));
+    relay.heard("a");
+    let levels = relay.ask("a", json!({ "type": "get_available_thinking_levels" }));
+    assert_eq!(levels["data"]["levels"], json!([]));
+    let set = json!({ "id": "t", "type": "set_thinking_level", "level": "high" });
+    relay.json("a", &set);
+    assert_eq!(relay.heard("a")[0]["error"], "This agent has no thinking levels");
+    told.capabilities.insert("set_effort".to_owned(), true);
+    relay.report(Report::Config(told));
+    relay.json("a", &set);
+    relay.obey(None);
+    let answer = relay.heard("a").pop().unwrap();
+    assert_eq!((&answer["id"], &answer["success"]), (&json!("t"), &json!(true)), "{answer}");
+    let levels = relay.ask("a", json!({ "type": "get_available_thinking_levels" }));
+    let expected = ["off", "minimal", "low", "medium", "high", "xhigh"];
+    assert_eq!(levels["data"]["levels"], json!(expected));
+    let answer = relay.ask("a", json!({ "type": "set_thinking_level", "level": "huge" }));
+    let error = answer["error"].as_str().unwrap();
+    assert!(error.ends_with("off, minimal, low, medium, high, xhigh"), "{error}");
+}
+
 // spec: pi/settings.2
 #[test]
 fn a_changed_level_is_told_to_everybody() {

@@ -5,7 +5,8 @@ use domain::session::prompts::{Detail, Effect};
 use domain::session::{Order, Report};
 use serde_json::{Value, json};
 
-use super::relay::{Relay, kinds};
+use super::relay::{Relay, START, kinds};
+use crate::visitors::stage::machine;
 
 fn chosen(relay: &mut Relay) -> (Option<String>, Option<String>) {
     let owed = relay.room().session.owed();
@@ -37,7 +38,8 @@ fn a_cancelled_dialog_says_no_or_its_default_and_never_yes() {
         answer(&mut relay, &json!({ "cancelled": true }));
         assert_eq!(chosen(&mut relay).0.as_deref(), expected);
         if expected.is_none() {
-            assert_eq!(kinds(&relay.heard("a")), ["extension_ui_request/notify"]);
+            let asked_again = ["extension_ui_request/notify", "extension_ui_request/select"];
+            assert_eq!(kinds(&relay.heard("a")), asked_again);
             assert_eq!(relay.room().session.glance().card.prompts.len(), 1);
         }
     }
@@ -56,7 +58,8 @@ fn a_question_for_words_is_an_input_or_an_editor() {
         let heard = relay.heard("a");
         assert_eq!((&heard[0]["method"], heard[0][hint].is_string()), (&json!(method), true));
         answer(&mut relay, &json!({ "confirmed": true }));
-        assert_eq!(kinds(&relay.heard("a")), ["extension_ui_request/notify"]);
+        let asked_again = ["extension_ui_request/notify".to_owned(), kinds(&heard)[0].clone()];
+        assert_eq!(kinds(&relay.heard("a")), asked_again);
         answer(&mut relay, &json!({ "value": "Ada" }));
         assert_eq!(chosen(&mut relay), (Some("submit".into()), Some("Ada".into())));
     }
@@ -105,6 +108,136 @@ fn an_answer_of_the_wrong_kind_leaves_the_question_open() {
     relay.heard("a");
     answer(&mut relay, &json!({ "value": "YES" }));
     let heard = relay.heard("a");
+    assert_eq!(kinds(&heard), ["extension_ui_request/notify", "extension_ui_request/confirm"]);
     assert_eq!(heard[0]["message"], "This question is answered by confirmed: true or false");
     assert_eq!(relay.wishes, 0);
+}
+
+fn three() -> Relay {
+    let mut relay = Relay::watched();
+    let choices = [
+        ("allow", Some(Effect::AllowOnce)),
+        ("always allow", Some(Effect::AllowAlways)),
+        ("deny", Some(Effect::Reject)),
+    ];
+    relay.asks("p1", &choices);
+    relay
+}
+
+// spec: pi/dialogs.9
+#[test]
+fn a_select_has_its_options_in_the_title_for_pages_that_show_nothing_else() {
+    let mut relay = three();
+    let heard = relay.heard("a");
+    assert_eq!(heard[0]["options"], json!(["ALLOW", "ALWAYS ALLOW", "DENY"]));
+    assert_eq!(
+        heard[0]["title"],
+        "Answer with a number or a name:\n1. ALLOW\n2. ALWAYS ALLOW\n3. DENY\n\nRun this command? ls"
+    );
+}
+
+// spec: pi/dialogs.10
+#[test]
+fn a_select_is_answered_without_regard_to_case_by_a_unique_beginning_or_by_number() {
+    for (value, expected) in [
+        ("DENY", "deny"),
+        (" Deny ", "deny"),
+        ("allow", "allow"),
+        ("d", "deny"),
+        ("alw", "always allow"),
+        ("1", "allow"),
+        ("2", "always allow"),
+        ("3.", "deny"),
+    ] {
+        let mut relay = three();
+        answer(&mut relay, &json!({ "value": value }));
+        assert_eq!(chosen(&mut relay).0.as_deref(), Some(expected), "{value:?}");
+    }
+    for value in ["", "  ", "a", "al", "0", "4", "-1", "yes", "allowed", "1 2"] {
+        let mut relay = three();
+        answer(&mut relay, &json!({ "value": value }));
+        assert_eq!(chosen(&mut relay).0, None, "{value:?}");
+    }
+}
+
+// spec: pi/dialogs.4, pi/dialogs.11
+#[test]
+fn an_answer_that_matches_nothing_is_explained_and_its_client_asked_again() {
+    let mut relay = three();
+    relay.open("b", "session=sess_1");
+    let original = relay.heard("a").remove(0);
+    relay.heard("b");
+    answer(&mut relay, &json!({ "value": "maybe" }));
+    let heard = relay.heard("a");
+    assert_eq!(kinds(&heard), ["extension_ui_request/notify", "extension_ui_request/select"]);
+    assert!(heard[0]["message"].as_str().unwrap().contains("\"maybe\""), "{}", heard[0]);
+    assert_ne!(heard[1]["id"], original["id"], "a page shows no id twice");
+    let (title, options) = (&heard[1]["title"], &heard[1]["options"]);
+    assert_eq!((title, options), (&original["title"], &original["options"]));
+    assert_eq!(relay.heard("b"), [] as [Value; 0], "only who answered is asked again");
+    // Both ids answer it, and both are over when it is.
+    let again = heard[1]["id"].clone();
+    let frame = json!({ "type": "extension_ui_response", "id": again, "value": "deny" });
+    relay.json("a", &frame);
+    assert_eq!(chosen(&mut relay).0.as_deref(), Some("deny"));
+    let ids: Vec<_> = relay.heard("a").iter().map(|frame| frame["id"].clone()).collect();
+    assert_eq!(ids, [json!("p1"), again]);
+    assert_eq!(relay.heard("b").len(), 1);
+    relay.json("a", &frame);
+    assert_eq!((relay.heard("a"), relay.wishes), (vec![], 1), "an id that is over is ignored");
+    let mut relay = three();
+    answer(&mut relay, &json!({ "value": "maybe" }));
+    answer(&mut relay, &json!({ "value": "deny" }));
+    assert_eq!(chosen(&mut relay).0.as_deref(), Some("deny"), "the old id still answers it");
+}
+
+// spec: pi/dialogs.11
+#[test]
+fn a_program_that_always_answers_nonsense_is_not_asked_for_ever() {
+    let mut relay = three();
+    let mut heard = relay.heard("a");
+    let mut asked = 0;
+    while let Some(dialog) = heard.iter().find(|frame| frame["method"] == "select") {
+        asked += 1;
+        assert!(asked <= 100, "it is asked for ever");
+        let id = dialog["id"].clone();
+        let nonsense = json!({ "type": "extension_ui_response", "id": id, "value": "x" });
+        relay.json("a", &nonsense);
+        heard = relay.heard("a");
+    }
+    assert_eq!(kinds(&heard), ["extension_ui_request/notify"]);
+    assert_eq!(relay.room().session.glance().card.prompts.len(), 1, "others can still answer");
+    answer(&mut relay, &json!({ "value": "deny" }));
+    assert_eq!(chosen(&mut relay).0.as_deref(), Some("deny"));
+}
+
+// spec: pi/dialogs.11
+#[test]
+fn a_dialog_whose_answer_the_session_did_not_take_is_asked_again() {
+    let mut relay = three();
+    relay.heard("a");
+    relay.down();
+    relay.heard("a");
+    answer(&mut relay, &json!({ "value": "deny" }));
+    let heard = relay.heard("a");
+    assert_eq!(kinds(&heard), ["extension_ui_request/notify", "extension_ui_request/select"]);
+    relay.open("v", "session=sess_1");
+    relay.heard("v");
+    relay.json("v", &json!({ "type": "extension_ui_response", "id": "p1", "value": "deny" }));
+    let heard = kinds(&relay.heard("v"));
+    assert_eq!(heard, ["extension_ui_request/notify"], "a viewer's answer is never taken");
+}
+
+// spec: pi/dialogs.5
+#[test]
+fn a_default_that_reads_like_an_allow_is_not_what_a_cancelled_dialog_chooses() {
+    for label in ["always allow bash", "yes, and do not ask again", "approve all", "trust"] {
+        let mut relay = Relay::watched();
+        let mut prompt =
+            machine::prompt("p1", &[(label, None), ("wait", None)], label, None, START);
+        prompt.choices[0].label = label.to_owned();
+        relay.report(Report::Asked(prompt));
+        answer(&mut relay, &json!({ "cancelled": true }));
+        assert_eq!(chosen(&mut relay).0, None, "{label}");
+    }
 }

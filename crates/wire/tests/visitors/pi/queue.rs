@@ -90,3 +90,57 @@ fn what_waits_goes_on_with_the_next_prompt_after_an_abort() {
     let person = heard.iter().find(|it| it["type"] == "message_start").unwrap();
     assert_eq!(person["message"]["content"], "one");
 }
+
+/// The agent can be steered; one message has left for it, another waits for the run's end.
+fn steered() -> Relay {
+    let mut relay = Relay::watched();
+    relay.configures("fake/one", "low");
+    relay.starts("run_1");
+    relay.ask("a", json!({ "type": "steer", "message": "left" }));
+    relay.ask("a", json!({ "type": "follow_up", "message": "later" }));
+    relay
+}
+
+// spec: pi/queue.5
+#[test]
+fn the_queue_is_not_said_to_be_cleared_while_the_agent_still_gets_a_message() {
+    let mut relay = steered();
+    let told = relay.heard("a").into_iter().rfind(|frame| frame["type"] == "queue_update").unwrap();
+    assert_eq!((&told["steering"], &told["followUp"]), (&json!(["left"]), &json!(["later"])));
+    let answer = relay.ask("a", json!({ "type": "clear_queue" }));
+    assert_eq!(answer["success"], false, "{answer}");
+    let error = answer["error"].as_str().unwrap();
+    assert!(error.contains("\"left\"") && error.contains("nothing was taken out"), "{error}");
+    assert_eq!(relay.room().session.glance().waiting.len(), 1, "what waits stays where it is");
+    // Once the agent has it, the rest can be taken back.
+    relay.obey(None);
+    relay.heard("a");
+    let answer = relay.ask("a", json!({ "type": "clear_queue" }));
+    assert_eq!(answer["data"], json!({ "steering": [], "followUp": ["later"] }));
+    assert_eq!(relay.room().session.glance().waiting.len(), 0);
+}
+
+// spec: pi/queue.5
+#[test]
+fn a_message_that_leaves_while_the_queue_is_cleared_is_named_and_no_words_are_lost() {
+    let mut relay = busy();
+    // The client has not seen that the run is over, and the first message gone.
+    relay.falls_behind("a");
+    relay.ends("run_1", domain::session::runs::Outcome::Completed);
+    let answer = relay.ask("a", json!({ "type": "clear_queue" }));
+    assert_eq!(answer["success"], false, "{answer}");
+    let error = answer["error"].as_str().unwrap();
+    assert!(error.contains("\"one\"") && error.contains("\"two\""), "{error}");
+    assert_eq!(answer["data"], json!({ "steering": [], "followUp": ["two"] }));
+}
+
+// spec: pi/queue.1
+#[test]
+fn who_joins_hears_of_a_steering_message_that_the_agent_has_not_taken_yet() {
+    let mut relay = steered();
+    relay.open("b", "session=sess_1");
+    let heard = relay.heard("b");
+    assert_eq!(kinds(&heard), ["agent_start", "queue_update"]);
+    let (steering, follow_up) = (&heard[1]["steering"], &heard[1]["followUp"]);
+    assert_eq!((steering, follow_up), (&json!(["left"]), &json!(["later"])));
+}

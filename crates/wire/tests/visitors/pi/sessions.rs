@@ -195,3 +195,30 @@ fn a_list_shows_names_first_words_and_counts() {
     let wrong = relay.ask("a", json!({ "type": "list_sessions", "scope": "moon" }));
     assert_eq!(wrong["success"], false);
 }
+
+// spec: pi/sessions.8
+#[test]
+fn a_session_has_a_name_only_where_somebody_gave_it_one() {
+    let mut relay = Relay::new();
+    let mut meta = relay.room().session.status().meta.clone();
+    meta.display_name = Some("Demo".to_owned());
+    relay.make_room("sess_3", meta);
+    relay.here = "sess_3".into();
+    relay.open("a", "session=sess_3");
+    relay.ask("a", json!({ "type": "prompt", "message": "the first words" }));
+    relay.obey(Some("run_1"));
+    let row = |relay: &mut Relay| {
+        let list = relay.ask("a", json!({ "type": "list_sessions" }));
+        let rows = list["data"]["sessions"].as_array().unwrap().clone();
+        rows.into_iter().find(|row| row["id"] == "sess_3").unwrap()
+    };
+    let unnamed = row(&mut relay);
+    assert!(unnamed.get("name").is_none(), "{unnamed}");
+    assert_eq!(unnamed["firstMessage"], "the first words");
+    let state = relay.ask("a", json!({ "type": "get_state" }));
+    assert!(state["data"].get("sessionName").is_none(), "{state}");
+    relay.ask("a", json!({ "type": "set_session_name", "name": "Mine" }));
+    assert_eq!(row(&mut relay)["name"], "Mine");
+    let state = relay.ask("a", json!({ "type": "get_state" }));
+    assert_eq!(state["data"]["sessionName"], "Mine");
+}

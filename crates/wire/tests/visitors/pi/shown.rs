@@ -5,7 +5,7 @@ use domain::passing::Voice;
 use domain::session::Report;
 use domain::session::runs::Outcome;
 use domain::session::transcript::Notice;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::relay::{Relay, kinds};
 
@@ -244,6 +244,7 @@ fn a_message_after_which_the_run_went_on_all_the_same_ends_as_ever() {
     assert_eq!(heard[1]["message"]["stopReason"], "stop");
     let read = relay.ask("a", json!({ "type": "get_messages" }));
     assert_eq!(read["data"]["messages"][0]["stopReason"], "stop");
+    relay.heard("a");
     relay.says("m2", vec![Part::Text("two".into())]);
     // It cannot be stopped.
     let owed = relay.room().session.owed();
@@ -342,4 +343,175 @@ fn notices_and_the_machines_coming_and_going_are_notifications() {
     };
     relay.say_to(&"sess_1".into(), &domain::session::Command::Relay(down)).unwrap();
     assert_eq!(relay.heard("a")[0]["message"], "The session's machine is away");
+}
+
+/// What a page of pi shows: `get_messages` replaces everything, and what comes later goes on.
+#[derive(Default)]
+struct Page {
+    messages: Vec<(String, String)>,
+    is_open: bool,
+}
+
+impl Page {
+    fn take(&mut self, frames: &[Value]) {
+        for frame in frames {
+            let role = || frame["message"]["role"].as_str().unwrap().to_owned();
+            match frame["type"].as_str().unwrap() {
+                "response" if frame["command"] == "get_messages" => {
+                    let messages = frame["data"]["messages"].as_array().unwrap();
+                    let row = |it: &Value| (it["role"].as_str().unwrap().to_owned(), text(it));
+                    *self = Self { messages: messages.iter().map(row).collect(), is_open: false };
+                }
+                "message_start" => {
+                    assert!(!self.is_open, "a message begins within another: {frame}");
+                    self.messages.push((role(), text(&frame["message"])));
+                    self.is_open = true;
+                }
+                "message_update" => {
+                    let event = &frame["assistantMessageEvent"];
+                    if let (true, Some(delta)) =
+                        (event["type"] == "text_delta", event["delta"].as_str())
+                    {
+                        if !self.is_open {
+                            self.messages.push(("assistant".to_owned(), String::new()));
+                            self.is_open = true;
+                        }
+                        self.messages.last_mut().unwrap().1.push_str(delta);
+                    }
+                }
+                "message_end" => {
+                    assert_eq!(self.messages.last().unwrap().1, text(&frame["message"]));
+                    self.is_open = false;
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn text(message: &Value) -> String {
+    match &message["content"] {
+        Value::String(words) => words.clone(),
+        parts => {
+            let parts = parts.as_array().unwrap().iter();
+            parts.filter_map(|part| part["text"].as_str()).collect()
+        }
+    }
+}
+
+// spec: pi/history.6
+#[test]
+fn a_page_that_is_reloaded_during_a_run_has_the_answer_from_its_first_word() {
+    let mut relay = running();
+    relay.says("m0", vec![Part::Text("before".into())]);
+    relay.streams("m1", 0, "one");
+    relay.streams("m1", 3, " two");
+    for is_late in [false, true] {
+        let name = if is_late { "late" } else { "early" };
+        relay.open(name, "session=sess_1");
+        let mut page = Page::default();
+        page.take(&relay.heard(name));
+        let said = relay.room().drafts.replay()[0].words.open().unwrap().clone();
+        let at = u64::try_from(said.len()).unwrap();
+        if is_late {
+            relay.streams("m1", at, ".");
+        }
+        relay.json(name, &json!({ "id": "q", "type": "get_messages" }));
+        relay.streams("m1", at + u64::from(is_late), "!");
+        page.take(&relay.heard(name));
+        let dot = if is_late { "." } else { "" };
+        let expected = [
+            ("assistant".to_owned(), "before".to_owned()),
+            ("assistant".to_owned(), format!("{said}{dot}!")),
+        ];
+        assert_eq!(page.messages, expected, "{name}");
+        // A client that reads the history later is not told its message once more.
+        relay.json(name, &json!({ "id": "q2", "type": "get_messages" }));
+        assert_eq!(kinds(&relay.heard(name)), ["response/get_messages"]);
+    }
+}
+
+// spec: pi/history.6
+#[test]
+fn what_is_said_while_the_history_is_read_is_on_the_page_once() {
+    for is_finished in [false, true] {
+        let mut relay = running();
+        relay.streams("m1", 0, "one");
+        relay.open("b", "session=sess_1");
+        let mut page = Page::default();
+        page.take(&relay.heard("b"));
+        relay.is_slow = true;
+        relay.json("b", &json!({ "id": "q", "type": "get_messages" }));
+        relay.streams("m1", 3, " two");
+        if is_finished {
+            relay.says("m1", vec![Part::Text("one two".into())]);
+        }
+        page.take(&relay.heard("b"));
+        relay.catch_up();
+        relay.streams(
+            if is_finished { "m2" } else { "m1" },
+            if is_finished { 0 } else { 7 },
+            "three",
+        );
+        page.take(&relay.heard("b"));
+        let said: Vec<_> = page.messages.iter().map(|(_, words)| words.as_str()).collect();
+        let expected = if is_finished { &["one two", "three"][..] } else { &["one twothree"] };
+        assert_eq!(said, expected);
+    }
+}
+
+// spec: pi/messages.8
+#[test]
+fn a_persons_words_never_come_within_a_message_of_the_agent() {
+    let mut relay = running();
+    let mut page = Page::default();
+    relay.configures("fake/one", "low");
+    relay.streams("m1", 0, "one");
+    relay.ask("a", json!({ "type": "steer", "message": "left" }));
+    relay.obey(None);
+    relay.streams("m1", 3, " two");
+    relay.says("m1", vec![Part::Text("one two".into())]);
+    relay.ends("run_1", Outcome::Completed);
+    let heard = relay.heard("a");
+    page.take(&heard);
+    let said: Vec<_> = page.messages.iter().map(|(_, words)| words.as_str()).collect();
+    assert_eq!(said, ["one", "left", " two"], "{:#?}", kinds(&heard));
+    let end = heard.last().unwrap()["messages"].as_array().unwrap();
+    assert_eq!(end.iter().map(text).collect::<Vec<_>>(), ["one", "left", " two"]);
+}
+
+// spec: pi/messages.8
+#[test]
+fn a_message_that_said_all_before_a_persons_words_is_not_told_again_after_them() {
+    let mut relay = running();
+    let mut page = Page::default();
+    relay.configures("fake/one", "low");
+    relay.streams("m1", 0, "one");
+    relay.ask("a", json!({ "type": "steer", "message": "left" }));
+    relay.obey(None);
+    relay.says("m1", vec![Part::Text("one".into())]);
+    relay.streams("m2", 0, "two");
+    page.take(&relay.heard("a"));
+    let said: Vec<_> = page.messages.iter().map(|(_, words)| words.as_str()).collect();
+    assert_eq!(said, ["one", "left", "two"]);
+}
+
+// spec: pi/messages.8
+#[test]
+fn live_and_reloaded_order_are_the_same_where_the_agent_ends_its_message_first() {
+    let mut relay = running();
+    let mut live = Page::default();
+    relay.configures("fake/one", "low");
+    relay.ask("a", json!({ "type": "get_messages" }));
+    relay.streams("m1", 0, "one");
+    relay.says("m1", vec![Part::Text("one".into())]);
+    relay.ask("a", json!({ "type": "steer", "message": "left" }));
+    relay.obey(None);
+    relay.streams("m2", 0, "two");
+    relay.says("m2", vec![Part::Text("two".into())]);
+    live.take(&relay.heard("a"));
+    let mut reloaded = Page::default();
+    reloaded.take(&[relay.ask("a", json!({ "type": "get_messages" }))]);
+    assert_eq!(live.messages, reloaded.messages);
+    assert_eq!(live.messages.len(), 3);
 }

@@ -6,7 +6,8 @@ use domain::content::{
 use domain::passing::{Delta, Passing, Voice};
 use domain::session::prompts::{Choice, Detail, Effect, Prompt};
 use domain::session::runs::Outcome;
-use domain::session::{Command, Order, Report, Word};
+use domain::session::status::{DownReason, Health, Via};
+use domain::session::{Change, Command, Order, Report, Word};
 use domain::{Content, Timestamp};
 use wire::visitor::Encoded;
 
@@ -76,6 +77,20 @@ impl<S: Shell> Stage<S> {
                 }
             });
         }
+    }
+
+    /// The machine is no longer reached.
+    pub(crate) fn down(&mut self) {
+        let reason = DownReason::ProxyDisconnected;
+        self.say(&Command::Relay(Change::Down { connection: None, reason })).unwrap();
+    }
+
+    /// The machine is reached, by a proxy with a journal or by a plain one.
+    pub(crate) fn up(&mut self, link: Option<&str>) {
+        let via = Via { connection: "proxy_1".into(), link: link.map(Into::into) };
+        let meta = Box::new(self.room().session.status().meta.clone());
+        let up = Change::Up { via, meta, health: Health::Healthy, activity: None };
+        self.say(&Command::Relay(up)).unwrap();
     }
 
     pub(crate) fn starts(&mut self, run: &str) {
