@@ -31,7 +31,6 @@ pub use card::{Card, Deadlines};
 pub use command::{Change, Command, Report, Wish, Word};
 pub use glance::Glance;
 pub use line::Line;
-
 pub use transcript::ReplayCursor;
 
 use crate::content::Attachment;

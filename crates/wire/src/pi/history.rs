@@ -146,12 +146,11 @@ impl Connection {
     pub(super) fn hold_back(&mut self, acts: &mut Vec<Act>, told: usize) {
         let Some((late, bytes)) = &mut self.readings.late else { return };
         for act in acts.split_off(told) {
-            match act {
-                Act::Send(frame) => {
-                    *bytes += frame.len();
-                    late.push(frame);
-                }
-                other => acts.push(other),
+            if let Act::Send(frame) = act {
+                *bytes += frame.len();
+                late.push(frame);
+            } else {
+                acts.push(act);
             }
         }
         if late.len() > LATE_MAX || *bytes > LATE_BYTES_MAX {
