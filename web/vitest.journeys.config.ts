@@ -9,10 +9,10 @@ export default defineConfig({
     include: [process.env.FARHELM_BENCH ? "journeys/**/*.bench.ts" : "journeys/**/*.journey.ts"],
     environment: "node",
     fileParallelism: false,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
     reporters: times ? ["verbose", ["junit", { outputFile: times }]] : ["verbose"],
-    // As long as the browser is waited for: a busy machine is slow, not wrong.
-    expect: { poll: { timeout: 30_000 } },
+    // A busy machine is slow, not wrong.
+    testTimeout: 180_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
   },
 });

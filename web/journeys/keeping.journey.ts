@@ -358,7 +358,7 @@ describe("while nobody serves the page", () => {
     const { page, context } = await windows.paired(relay, PHONE);
     await page.getByRole("link", { name: /demo/i }).first().waitFor();
     await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
-    await expect.poll(() => page.evaluate(keptCards), { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => page.evaluate(keptCards)).toBeGreaterThan(0);
     await page.goto("about:blank");
     await relay.kill();
     await page.goto(relay.ready.url);
@@ -368,7 +368,7 @@ describe("while nobody serves the page", () => {
     await relay.start();
     await page
       .getByText("Farhelm cannot be reached.")
-      .waitFor({ state: "detached", timeout: 40_000 });
+      .waitFor({ state: "detached", timeout: 90_000 });
     await openSession(page, /demo/i);
     await say(page, "say: back again");
     await words(page, "back again", { exact: true }).waitFor();

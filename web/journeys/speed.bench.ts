@@ -35,7 +35,7 @@ async function talkative(label: string, id: string, messages: number): Promise<M
     relay.api<{ sessions: { session_id: string; last_sequence: number }[] }>("GET", "/v1/sessions");
   const last = async () =>
     (await sessions()).sessions.find((it) => it.session_id === id)?.last_sequence ?? 0;
-  await expect.poll(last, { timeout: 50_000 }).toBeGreaterThanOrEqual(messages);
+  await expect.poll(last, { timeout: 90_000 }).toBeGreaterThanOrEqual(messages);
   return machine;
 }
 

@@ -1,6 +1,6 @@
 // Never lie: cut connections, killed relays, long sessions, hostile words, and a fair page for all.
 import AxeBuilder from "axe-core";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { Machine } from "./machine";
 import { openSession, PHONE, Relay, say, shot, Windows, words } from "./stage";
@@ -17,6 +17,18 @@ afterAll(async () => {
 });
 afterEach(() => expect(windows.complaints.splice(0)).toEqual([]));
 
+/** Where a list is when it has stayed there for some pictures: wheels and measured rows move it. */
+const atRest = (scroller: Locator) =>
+  scroller.evaluate(async (element) => {
+    let [last, same] = [Number.NaN, 0];
+    while (same < 10) {
+      await new Promise(requestAnimationFrame);
+      same = element.scrollTop === last ? same + 1 : 0;
+      last = element.scrollTop;
+    }
+    return last;
+  });
+
 const box = (page: Page) => page.getByRole("textbox", { name: "Message to the agent" });
 
 describe("without a connection", () => {
@@ -31,7 +43,7 @@ describe("without a connection", () => {
     await page.getByText("Waits for the connection").waitFor();
     await shot(page, "phone-light-5-offline");
     await relay.start();
-    await page.getByText(/No connection since/).waitFor({ state: "detached", timeout: 40_000 });
+    await page.getByText(/No connection since/).waitFor({ state: "detached", timeout: 90_000 });
     await words(page, "from the tunnel", { exact: true }).waitFor();
     for (const said of ["before the tunnel", "from the tunnel"]) {
       expect(await words(page, said, { exact: true }).count()).toBe(1);
@@ -56,7 +68,7 @@ describe("without a connection", () => {
     await page.keyboard.type("ght");
     await page.getByText(/No connection since/).waitFor();
     await relay.start();
-    await page.getByText(/No connection since/).waitFor({ state: "detached", timeout: 40_000 });
+    await page.getByText(/No connection since/).waitFor({ state: "detached", timeout: 90_000 });
     expect(await box(page).inputValue()).toBe("half a thought");
     await box(page).fill("");
     await say(page, "say: and we go on");
@@ -99,7 +111,7 @@ describe("a session of ten thousand messages", () => {
       .poll(
         async () => (await last()).sessions.find((it) => it.session_id === id)?.last_sequence ?? 0,
         {
-          timeout: 50_000,
+          timeout: 90_000,
         },
       )
       .toBeGreaterThan(10_000);
@@ -112,10 +124,10 @@ describe("a session of ten thousand messages", () => {
     await scroller.hover();
     await page.mouse.wheel(0, -4_000);
     await page.getByRole("button", { name: "Latest" }).waitFor();
-    const before = await scroller.evaluate((element) => element.scrollTop);
+    const before = await atRest(scroller);
     machine.message(id, "late", "A late word.");
     await page.getByRole("button", { name: "New below" }).waitFor();
-    const after = await scroller.evaluate((element) => element.scrollTop);
+    const after = await atRest(scroller);
     expect(Math.abs(after - before)).toBeLessThan(4);
     await page.getByRole("button", { name: "New below" }).click();
     await words(page, "A late word.").first().waitFor();
@@ -153,6 +165,7 @@ describe("a session of ten thousand messages", () => {
       .toBe(1);
     await scroller.evaluate((element) => (element.scrollTop = 0));
     await page.getByText("Loading older messages…").waitFor();
+    await atRest(scroller);
     await shot(page, "desk-light-8-older");
     const row = page
       .locator(".row")
@@ -189,7 +202,7 @@ describe("a session of ten thousand messages", () => {
           await scroller.evaluate((element) => (element.scrollTop = 0));
           return words(page, "Message 0.").count();
         },
-        { timeout: 40_000 },
+        { timeout: 90_000 },
       )
       .toBe(1);
     expect(await page.getByText("Older messages are not loaded yet.").count()).toBe(0);

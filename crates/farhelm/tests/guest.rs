@@ -4,20 +4,26 @@ use std::time::Duration;
 
 use client::{OneSession, Seen, Speaker, blob, control, pi, webchannel};
 use futures_util::{SinkExt as _, StreamExt as _};
-use serde_json::Value;
-use tokio::net::TcpStream;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, interval_at};
+use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// As long as the slowest of the real agents may take.
 const PATIENCE: Duration = Duration::from_secs(150);
+/// Frames of one client on their way out; at the bound it waits.
+const FRAMES_MAX: usize = 64;
+/// A native client that only waits says so often that it is there.
+const BEAT: Duration = Duration::from_secs(5);
 
 /// One client of one dialect, and all that it heard.
 pub(crate) struct Guest {
     pub(crate) dialect: &'static str,
     pub(crate) speaker: Box<dyn Speaker>,
-    socket: Socket,
+    line: Line,
     pub(crate) seen: Vec<Seen>,
     /// How much of it was waited for.
     looked: usize,
@@ -29,8 +35,8 @@ impl Guest {
         dialect: &'static str,
         speaker: Box<dyn Speaker>,
     ) -> Self {
-        let socket = dial((host, token), &speaker.path()).await;
-        let mut guest = Self { dialect, speaker, socket, seen: vec![], looked: 0 };
+        let line = Line::dial((host, token), &speaker.path(), dialect).await;
+        let mut guest = Self { dialect, speaker, line, seen: vec![], looked: 0 };
         let hello = guest.speaker.on_open();
         guest.say(hello).await;
         guest
@@ -38,12 +44,12 @@ impl Guest {
 
     /// Goes away; whether it comes back is seen later.
     pub(crate) async fn leave(&mut self) {
-        let _ = self.socket.close(None).await;
+        self.line.close().await;
     }
 
     /// The same client on another connection; the first is dropped.
     pub(crate) async fn come_back(&mut self, relay: (&str, &str)) {
-        self.socket = dial(relay, &self.speaker.path()).await;
+        self.line = Line::dial(relay, &self.speaker.path(), self.dialect).await;
         let hello = self.speaker.on_open();
         self.say(hello).await;
     }
@@ -61,7 +67,10 @@ impl Guest {
 
     pub(crate) async fn say(&mut self, frames: Vec<String>) {
         for frame in frames {
-            self.socket.send(Message::text(frame)).await.unwrap();
+            // What is said on a connection that is over is missed by whoever waits for an answer.
+            if let Some(say) = &self.line.say {
+                let _ = say.send(frame).await;
+            }
         }
     }
 
@@ -72,14 +81,11 @@ impl Guest {
 
     /// Takes one frame in, and gives it as it came. `None` when the connection is over.
     pub(crate) async fn hear(&mut self) -> Option<String> {
-        loop {
-            let Some(Ok(message)) = self.socket.next().await else { return None };
-            let Message::Text(text) = message else { continue };
-            let (seen, replies) = self.speaker.on_text(&text);
-            self.say(replies).await;
-            self.seen.extend(seen);
-            return Some(text.to_string());
-        }
+        let text = self.line.heard.recv().await?;
+        let (seen, replies) = self.speaker.on_text(&text);
+        self.say(replies).await;
+        self.seen.extend(seen);
+        Some(text)
     }
 
     /// Says a frame of its dialect, and hears until one fits.
@@ -140,12 +146,64 @@ impl Guest {
     }
 }
 
-type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+/// A connection that is read while the test looks elsewhere: five clients wait for each other, and
+/// one of which nothing is heard for long is taken for dead.
+struct Line {
+    say: Option<mpsc::Sender<String>>,
+    heard: mpsc::UnboundedReceiver<String>,
+    task: JoinHandle<()>,
+}
 
-async fn dial((host, token): (&str, &str), path: &str) -> Socket {
-    let mut request = format!("ws://{host}{path}").into_client_request().unwrap();
-    request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
-    connect_async(request).await.unwrap().0
+impl Line {
+    async fn dial((host, token): (&str, &str), path: &str, dialect: &str) -> Self {
+        let mut request = format!("ws://{host}{path}").into_client_request().unwrap();
+        request.headers_mut().insert("authorization", format!("Bearer {token}").parse().unwrap());
+        let (mut socket, _) = connect_async(request).await.unwrap();
+        let beats = dialect == "native";
+        let (say, mut said) = mpsc::channel::<String>(FRAMES_MAX);
+        // Unbounded, as the memory of a test: nothing that it was told may keep others waiting.
+        let (tell, heard) = mpsc::unbounded_channel();
+        let task = tokio::spawn(async move {
+            let mut beat = interval_at(Instant::now() + BEAT, BEAT);
+            loop {
+                let frame = tokio::select! {
+                    message = socket.next() => match message {
+                        Some(Ok(Message::Text(text))) if tell.send(text.to_string()).is_ok() => {
+                            continue;
+                        }
+                        Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Binary(_))) => {
+                            continue;
+                        }
+                        Some(Ok(Message::Text(_) | Message::Close(_) | Message::Frame(_)) | Err(_))
+                        | None => return,
+                    },
+                    frame = said.recv() => match frame {
+                        Some(frame) => frame,
+                        None => return drop(socket.close(None).await),
+                    },
+                    _ = beat.tick(), if beats => {
+                        json!({"type": "heartbeat", "protocol_version": 1, "request_id": "beat"})
+                            .to_string()
+                    }
+                };
+                if socket.send(Message::text(frame)).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Self { say: Some(say), heard, task }
+    }
+
+    async fn close(&mut self) {
+        self.say = None;
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 /// All five on this session. Each is in when it hears the answer to its own words; `saying` makes

@@ -143,7 +143,7 @@ fn an_agent_that_runs_in_a_terminal_is_the_same_session_for_everybody_else() {
     press("2");
     desk.until_line("assistant: denied: make clean");
     elsewhere.until(|event| said(event) == Some("denied: make clean"));
-    press("slow: 100");
+    press("slow: 400");
     elsewhere.until(|event| event["type"] == "message_delta");
     press("/stop");
     desk.until_line("- interrupted");

@@ -59,7 +59,8 @@ pub struct Profile {
     /// How a new chat is opened in an open window.
     #[serde(default)]
     pub new_chat: Vec<Step>,
-    /// The same where what `new_chat` clicks first is not in sight, as in a narrow panel.
+    /// The same where what `new_chat` clicks or focuses first is not in sight, as in a narrow
+    /// panel.
     #[serde(default)]
     pub new_chat_otherwise: Vec<Step>,
     /// How the panel itself is opened in a window that does not show it.

@@ -1,5 +1,5 @@
 // The plainest skin: for tests of one editor, and a pattern for the others.
-import { h } from "./page.js";
+import { h, mutates } from "./page.js";
 
 export const login = () => h("div", { class: "login" }, h("p", {}, "Please log in"), h("button", {}, "Log in"));
 export const loading = () => h("div", { class: "loading", role: "progressbar" }, "Loading");
@@ -12,10 +12,12 @@ export function modelMenu(chat, { button, menu, entry, host = document.body }) {
     const close = () => (open.remove(), document.removeEventListener("keydown", escape, true));
     const escape = (event) => event.key === "Escape" && close();
     document.addEventListener("keydown", escape, true);
-    for (const model of chat.models) {
-      open.append(entry(model, () => (chat.choose(model), show(), close())));
-    }
+    const entries = chat.models.map((model) => entry(model, () => (chat.choose(model), show(), close())));
+    // Some menus are filled one entry after the other.
+    const first = mutates("slow-menu") ? entries.splice(0, 1) : entries.splice(0);
+    open.append(...first);
     host.append(open);
+    setTimeout(() => open.append(...entries), 100);
   });
   show();
   return button.element;

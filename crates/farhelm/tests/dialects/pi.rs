@@ -139,7 +139,7 @@ async fn two_clients_share_a_run_and_a_third_joins_it() {
     let mut first = Client::owner(&up, "/ws/pi").await;
     let mut second = Client::owner(&up, "/ws/pi").await;
     second.ask(json!({ "type": "get_state" })).await;
-    first.prompt("slow: 30").await;
+    first.prompt("slow: 100").await;
     let seen = second.until(is("message_update")).await;
     let kinds: Vec<_> = seen.iter().filter_map(|it| it["type"].as_str()).collect();
     let expected = ["agent_start", "turn_start", "message_start", "message_end", "message_start"];
@@ -167,7 +167,7 @@ async fn two_clients_share_a_run_and_a_third_joins_it() {
     assert_eq!(words(&seen), (said.clone(), said.clone()));
     let history = first.ask(json!({ "type": "get_messages" })).await;
     let messages = history["data"]["messages"].as_array().unwrap();
-    assert_eq!(messages[0]["content"], "slow: 30");
+    assert_eq!(messages[0]["content"], "slow: 100");
     assert_eq!(messages[1]["content"][0]["text"], said);
 }
 
@@ -353,7 +353,7 @@ async fn a_client_that_comes_back_hears_what_it_missed_and_how_the_run_goes_on()
     let mut other = Client::owner(&up, "/ws/pi").await;
     other.prompt("say: two").await;
     other.until(is("agent_end")).await;
-    other.prompt("slow: 20").await;
+    other.prompt("slow: 100").await;
     let is_word = |it: &Value| it["assistantMessageEvent"]["delta"].is_string();
     other.until(is_word).await;
     let mut live = Live::dial(&up, machine).await;
@@ -361,7 +361,7 @@ async fn a_client_that_comes_back_hears_what_it_missed_and_how_the_run_goes_on()
     let told: Vec<_> =
         seen.iter().filter(|it| matches!(it, Seen::Person(_) | Seen::Agent(_))).cloned().collect();
     assert_eq!(told[..2], [Seen::Person("say: two".into()), Seen::Agent("two".into())]);
-    assert_eq!(told[2], Seen::Person("slow: 20".into()));
+    assert_eq!(told[2], Seen::Person("slow: 100".into()));
     let pieces: String = seen
         .iter()
         .filter_map(|it| if let Seen::Piece(words) = it { Some(words.as_str()) } else { None })

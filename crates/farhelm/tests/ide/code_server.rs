@@ -1,13 +1,12 @@
 //! VS Code's own Chat, in a real code-server.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Value, json};
 
 use crate::guest::everybody;
 use crate::ide::dialects::{decide, stop, talk};
-use crate::ide::foreign::{fetched, times_said};
+use crate::ide::foreign::{ending, fetched, times_said};
 use crate::ide::person;
 use crate::ide::stage::{Stage, healthy, id, is_now};
 use crate::ide::starting::{Program, free_port};
@@ -49,7 +48,7 @@ fn code_server(stage: &mut Stage, extension: &Extension) -> (String, PathBuf) {
         std::fs::create_dir_all(folder).unwrap();
     }
     let (program, script, path) = fetched("code-server");
-    let mut command = Command::new(program);
+    let mut command = ending(&program);
     command.args(script).env_clear().env("HOME", &home).env("PATH", path);
     command.args(["--bind-addr", "127.0.0.1:0", "--auth", "none", "--disable-telemetry"]);
     command.args(["--disable-update-check", "--disable-workspace-trust", "--user-data-dir"]);

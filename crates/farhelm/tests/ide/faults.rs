@@ -21,10 +21,11 @@ fn alone(stage: &Stage, words: &[&str]) -> Lines {
     Lines::of(stage.place.farhelm(words))
 }
 
-/// The words of a transcript, from its beginning to the one that fits.
-fn transcript(stage: &Stage, session: &str, last: &str) -> Vec<String> {
+/// The words of a transcript, from its beginning to what was asked and the answer that fits.
+fn transcript(stage: &Stage, session: &str, asked: &str, answer: &str) -> Vec<String> {
     let tail = Lines::of(stage.place.farhelm(&["tail", session, "--after", "0", "--json"]));
-    let events = tail.until(|event| said(event).is_some_and(|it| it.contains(last)));
+    let mut events = tail.until(|event| said(event) == Some(asked));
+    events.extend(tail.until(|event| said(event).is_some_and(|it| it.contains(answer))));
     events.iter().filter_map(said).map(str::to_owned).collect()
 }
 
@@ -54,7 +55,7 @@ fn a_reload_and_a_kill_while_an_answer_streams_double_nothing() {
         let tab = stage.open(panel, panel, "mutate=keep");
         let session = stage.session(panel);
         stage.send(&session, "hello there");
-        stage.send(&session, "slow: 60");
+        stage.send(&session, "slow: 300");
         let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
         tail.until(|event| event.to_string().contains("word3"));
         stage.script(&tab, "location.reload()");
@@ -67,10 +68,13 @@ fn a_reload_and_a_kill_while_an_answer_streams_double_nothing() {
         tail.until(|event| event["type"] == "run_started");
         stage.kill();
         stage.up();
-        let words = transcript(&stage, &session, "word39");
-        for (part, count) in [("hello there", 2), ("slow: 60", 1), ("slow: 40", 1), ("word39", 1)] {
+        let words = transcript(&stage, &session, "slow: 40", "word39");
+        for (part, count) in [("hello there", 2), ("slow: 300", 1), ("slow: 40", 1)] {
             assert_eq!(times(&words, part), count, "{panel} {part}: {words:#?}");
         }
+        // Of the first run as much was told as was said before the reload.
+        let second = words.iter().position(|it| it == "slow: 40").unwrap();
+        assert_eq!(times(&words[second..], "word39"), 1, "{panel}: {words:#?}");
         // Two answers begin with it: the one that was cut off, and the whole one.
         assert_eq!(times(&words, "word0 "), 2, "{panel}: {words:#?}");
         stage.noted_exactly(panel, "sent", 3);

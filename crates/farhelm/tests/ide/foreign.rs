@@ -25,13 +25,27 @@ impl Drop for Served {
     }
 }
 
+/// Runs a program until the input of this ends, which it does with the test: also with one that is
+/// killed, and then nobody would end the program.
+const ENDS_WITH_THE_TEST: &str = "\"$@\" </dev/null & read -r _; kill -KILL 0";
+
+/// A command for such a program, to which its arguments are added.
+pub(crate) fn ending(program: &Path) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", ENDS_WITH_THE_TEST, "sh"]).arg(program);
+    command
+}
+
+fn spawn(mut command: Command) -> Running {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    Running(command.spawn().unwrap())
+}
+
 impl Served {
     /// Starts it, and waits until it says where it listens.
-    pub(crate) fn start(mut command: Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut running = Running(command.spawn().unwrap());
+    pub(crate) fn start(command: Command) -> Self {
+        let mut running = spawn(command);
         let out = BufReader::new(running.0.stdout.take().unwrap());
         let (tell, told) = mpsc::channel();
         // Reads to the end: a full pipe would stop the program.
@@ -63,4 +77,20 @@ pub(crate) fn fetched(name: &str) -> (std::path::PathBuf, Vec<String>, String) {
 /// How many messages hold these words.
 pub(crate) fn times_said(seen: &[serde_json::Value], words: &str) -> usize {
     seen.iter().filter(|event| said(event).is_some_and(|it| it.contains(words))).count()
+}
+
+#[test]
+fn a_program_ends_with_the_test_that_started_it() {
+    let mut command = ending(Path::new("sh"));
+    command.args(["-c", "echo is here; sleep 300"]);
+    let mut running = spawn(command);
+    let mut out = BufReader::new(running.0.stdout.take().unwrap());
+    let mut said = String::new();
+    out.read_line(&mut said).unwrap();
+    // As the system does it for a test that is killed.
+    drop(running.0.stdin.take());
+    running.0.wait().unwrap();
+    // The pipe ends when the last of them has: the program, and what it started.
+    assert_eq!(out.read_line(&mut said).unwrap(), 0, "{said}");
+    assert_eq!(said, "is here\n");
 }

@@ -1,7 +1,6 @@
 //! opencode's own web page, with a scripted model behind it.
 
 use std::path::PathBuf;
-use std::process::Command;
 
 use fake_model::homes::{Agent, prepare_home};
 use fake_model::{FakeModel, Options, Pace};
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::guest::everybody;
 use crate::ide::dialects::{decide, stop, talk};
-use crate::ide::foreign::{fetched, times_said};
+use crate::ide::foreign::{ending, fetched, times_said};
 use crate::ide::person::{asked, choose, upload};
 use crate::ide::stage::{Stage, healthy, id};
 use crate::support::{Lines, PATIENCE, said};
@@ -38,7 +37,7 @@ fn opencode(stage: &mut Stage) -> Opencode {
     std::fs::create_dir_all(&workspace).unwrap();
     let environment = prepare_home(Agent::Opencode, &home, &model.base_url()).unwrap();
     let (program, script, path) = fetched("opencode");
-    let mut command = Command::new(program);
+    let mut command = ending(&program);
     command.args(script).args(["serve", "--hostname", "127.0.0.1", "--port", "0"]);
     command.env_clear().envs(environment).env("PATH", path).current_dir(&workspace);
     let url = stage.serve(command);

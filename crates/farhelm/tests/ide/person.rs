@@ -1,6 +1,7 @@
 //! A person's client, for what no command does: pictures, and asking what can be chosen.
 
 use std::io::{Read as _, Write as _};
+use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -8,6 +9,9 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::ide::stage::Stage;
 use crate::support::PATIENCE;
+
+/// Silence after which a client says that it is there.
+const BEAT: Duration = Duration::from_secs(5);
 
 /// Says one thing, and waits for what fits.
 pub(crate) fn asked(stage: &Stage, mut frame: Value, fits: impl Fn(&Value) -> bool) -> Value {
@@ -21,7 +25,14 @@ pub(crate) fn asked(stage: &Stage, mut frame: Value, fits: impl Fn(&Value) -> bo
     let talk = async {
         let (mut socket, _) = tokio_tungstenite::connect_async(&url).await.unwrap();
         socket.send(Message::text(hello.to_string())).await.unwrap();
-        while let Some(Ok(message)) = socket.next().await {
+        loop {
+            // One who only waits says now and then that they are there.
+            let Ok(message) = tokio::time::timeout(BEAT, socket.next()).await else {
+                let beat = json!({"type": "heartbeat", "protocol_version": 1, "request_id": "b"});
+                socket.send(Message::text(beat.to_string())).await.unwrap();
+                continue;
+            };
+            let Some(Ok(message)) = message else { break };
             let Message::Text(text) = message else { continue };
             let value: Value = serde_json::from_str(&text).unwrap();
             if value["type"] == "session_snapshot" {

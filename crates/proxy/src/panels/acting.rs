@@ -83,7 +83,7 @@ impl Actor {
     async fn way_to_new_chat(&self, hand: &Hand<'_>) -> Result<&[Step], Failure> {
         let Profile { new_chat, new_chat_otherwise, .. } = self.profile.as_ref();
         let is_there = match new_chat.first() {
-            Some(Step::Click(any)) if !new_chat_otherwise.is_empty() => {
+            Some(Step::Click(any) | Step::Focus(any)) if !new_chat_otherwise.is_empty() => {
                 let check = json!({"wanted": {"kind": "any", "any": any}});
                 let there = hand.until("there", check, BUTTON_WITHIN).await;
                 there.map_err(|fault| lost(&fault))?

@@ -45,6 +45,17 @@ async fn models_are_read_and_chosen_and_the_menu_is_closed_again() {
 }
 
 #[tokio::test]
+async fn entries_of_a_menu_that_come_after_the_first_are_read_and_chosen() {
+    let Some(stage) = open("slow menus", "textarea", "mutate=slow-menu").await else { return };
+    let models = ["alpha-1", "beta-2", "gamma-3"].map(str::to_owned).to_vec();
+    assert_eq!(stage.perform(Task::ReadModels).await, Ok(Done::Models(models)));
+    let gamma = Task::SetModel("gamma-3".to_owned());
+    assert_eq!(stage.perform(gamma).await, Ok(Done::Plainly));
+    assert_eq!(stage.wait_for("model", 1).await[0]["model"], "gamma-3");
+    stage.close().await;
+}
+
+#[tokio::test]
 async fn a_menu_that_keeps_the_way_to_more_models_is_not_waited_for() {
     let Some(stage) = open("menus that stay", "vscode-chat", "mutate=keep-more").await else {
         return;

@@ -1,6 +1,6 @@
 //! What a person should know besides the conversation: limits, and a context that was summed up.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::agents::agent::Agent;
 use crate::agents::client::Mark;
@@ -33,8 +33,11 @@ pub(crate) async fn limit_told(agent: &'static Agent) -> Verdict {
     let sent = stage.send(order).await;
     notice(&mut stage, sent.mark, kind).await;
     let is_over = |frame: &Value| frame["type"] == "run_ended";
-    if !stage.client.since(sent.mark).iter().any(is_over) && kind == "retry" {
-        stage.interrupt().await;
+    if kind == "retry" {
+        let result = stage.control(json!({"type": "agent_interrupt"})).await;
+        // It may have been over already.
+        let is_over = stage.client.since(sent.mark).iter().any(is_over);
+        assert!(result["result"] == "ok" || is_over, "{result}");
     }
     stage.run_ended(sent.mark).await;
     stage.exchange("after the limit").await;

@@ -78,7 +78,7 @@ pub(crate) async fn steer(agent: &'static Agent) -> Verdict {
         waiter.is_let_run(&mut stage, first.mark).await;
         first
     } else {
-        let first = stage.send("slow: 40").await;
+        let first = stage.send("slow: 100").await;
         first_words(&mut stage, first.mark).await;
         first
     };

@@ -21,6 +21,10 @@ use super::pressing::{Pressed, clicked};
 
 /// A menu opens within this time.
 const MENU_TIMEOUT: Duration = Duration::from_secs(5);
+/// A menu whose entries stay the same for so long is whole: some come after the first.
+const REST: Duration = Duration::from_millis(250);
+/// How often a menu that grows is looked at again.
+const LOOKS_MAX: usize = 8;
 /// What is chosen is shown within this time.
 const SHOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Who typed so short a while ago may go on, and no menu comes between.
@@ -75,9 +79,27 @@ async fn close(hand: &Hand<'_>) {
 async fn listed(hand: &Hand<'_>, rules: &ModelRules) -> Result<Vec<String>, Failure> {
     open(hand, rules).await?;
     show_more(hand, rules).await?;
-    let mut names: Vec<String> = hand.call("options", &[]).await.map_err(|fault| lost(&fault))?;
+    let mut names = at_rest(hand).await?;
     names.truncate(MODELS_MAX);
     Ok(names)
+}
+
+async fn entries(hand: &Hand<'_>) -> Result<Vec<String>, Failure> {
+    hand.call("options", &[]).await.map_err(|fault| lost(&fault))
+}
+
+/// The entries once no more of them come.
+async fn at_rest(hand: &Hand<'_>) -> Result<Vec<String>, Failure> {
+    let mut last = entries(hand).await?;
+    for _ in 0..LOOKS_MAX {
+        tokio::time::sleep(REST).await;
+        let now = entries(hand).await?;
+        if now == last {
+            break;
+        }
+        last = now;
+    }
+    Ok(last)
 }
 
 async fn open(hand: &Hand<'_>, rules: &ModelRules) -> Result<(), Failure> {
@@ -114,7 +136,7 @@ async fn show_more(hand: &Hand<'_>, rules: &ModelRules) -> Result<(), Failure> {
     let is_there: bool =
         hand.call("isThere", std::slice::from_ref(&more)).await.map_err(|fault| lost(&fault))?;
     if is_there {
-        let shown: Vec<String> = hand.call("options", &[]).await.map_err(|fault| lost(&fault))?;
+        let shown = entries(hand).await?;
         press_entry(hand, &more, "rest of the models").await?;
         // What opened the rest goes in some panels and stays in others.
         let check = json!({"wanted": more, "shown": shown});
@@ -143,9 +165,11 @@ async fn press_entry(hand: &Hand<'_>, wanted: &Value, what: &str) -> Result<(), 
 async fn chosen(hand: &Hand<'_>, rules: &ModelRules, name: &str) -> Result<Done, Failure> {
     let wanted = json!({"kind": "option", "name": name});
     open(hand, rules).await?;
+    at_rest(hand).await?;
     let is_there = |there: Result<bool, cdp::Fault>| there.map_err(|fault| lost(&fault));
     if !is_there(hand.call("isThere", std::slice::from_ref(&wanted)).await)? {
         show_more(hand, rules).await?;
+        at_rest(hand).await?;
     }
     if !is_there(hand.call("isThere", std::slice::from_ref(&wanted)).await)? {
         let words = format!("The panel's menu has no model named {name:?}");
