@@ -1002,9 +1002,13 @@ run_id: string,
  */
 outcome: OutcomeWord, 
 /**
- * Why it failed.
+ * Why it failed, or was cut off.
  */
 reason?: string, 
+/**
+ * How long a run that was cut off had gone on: its end is told much later.
+ */
+lasted_ms?: number, 
 /**
  * What it took.
  */
