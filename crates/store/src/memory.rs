@@ -204,8 +204,8 @@ impl Ledger for MemoryLedger {
             card: None,
         });
         held.epoch = epoch;
-        let (head, snapshot) = (held.head, held.snapshot.clone());
-        Ok(Lease { epoch, head, snapshot, is_snapshot_damaged: false })
+        let snapshot = held.snapshot.clone();
+        Ok(Lease { epoch, head: held.head, snapshot, is_snapshot_damaged: false })
     }
 
     fn commit(&mut self, group: &[Append]) -> Result<Vec<Result<(), AppendRefused>>, Fault> {

@@ -37,9 +37,9 @@ async fn a_silent_connection_is_closed_after_its_timeout_however_short_that_is()
     for role in ["browser", "proxy"] {
         let (mut peer, socket) = socket();
         if role == "proxy" {
-            stage.serve_proxy(socket)
+            stage.serve_proxy(socket);
         } else {
-            stage.serve_client(socket)
+            stage.serve_client(socket);
         }
         peer.say(&json!({"type": "connection_hello", "protocol_version": 1, "peer_role": role,
             "client_name": "t"}));
