@@ -63,6 +63,9 @@ macro_rules! frames {
         }
 
         impl $name {
+            /// The types of all of these frames.
+            pub const KINDS: &[&str] = &[$($kind),*];
+
             /// The type of this frame, as it is written.
             pub fn kind(&self) -> &'static str {
                 match self {

@@ -1,5 +1,7 @@
 //! What one end writes, the other reads as it was meant.
 
+use std::collections::BTreeSet;
+
 use domain::content::{
     Attachment, Author, Diff, Failure, Location, Message, Part, PlanEntry, PlanStatus, Sealed,
     ToolCall, ToolDetail, ToolKind, ToolStatus, ToolUpdate, Usage,
@@ -22,9 +24,59 @@ use crate::native::shapes::{Conversation, Conversations, Envelope, ResumableList
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
 
+/// Names every variant, once for the match and once for the list. A new variant does not compile
+/// without a line here, and with its line the tests fail until there is one to write and read.
+macro_rules! kinds {
+    ($list:ident, $name:ident, $what:ty: $($kind:pat => $word:literal,)+ $(; $never:pat)?) => {
+        const $list: &[&str] = &[$($word),+];
+
+        fn $name(what: &$what) -> &'static str {
+            match what {
+                $($kind => $word,)+
+                $($never => panic!("never written: {what:?}"),)?
+            }
+        }
+    };
+}
+
+kinds! { REPORT_KINDS, report_kind, Report:
+    Report::Status { .. } => "status",
+    Report::Message { .. } => "message",
+    Report::ToolCall(_) => "tool call",
+    Report::ToolUpdate(_) => "tool update",
+    Report::Plan(_) => "plan",
+    Report::Notice(_) => "notice",
+    Report::Context(_) => "context",
+    Report::RunStarted { .. } => "run started",
+    Report::RunEnded { .. } => "run ended",
+    Report::SendDelivered { .. } => "send delivered",
+    Report::SendFailed { .. } => "send failed",
+    Report::Asked(_) => "asked",
+    Report::PromptGone(_) => "prompt gone",
+    Report::ControlResult { .. } => "control result",
+    Report::Config(_) => "config",
+    Report::Resumed { .. } => "resumed",
+    Report::Closed { .. } => "closed",
+}
+
+kinds! { ORDER_KINDS, order_kind, Order:
+    Order::Deliver { .. } => "deliver",
+    Order::Answer { .. } => "answer",
+    Order::Control { control: Control::Interrupt { .. }, .. } => "interrupt",
+    Order::Control { control: Control::SetModel(_), .. } => "set model",
+    Order::Control { control: Control::SetMode(_), .. } => "set mode",
+    Order::Control { control: Control::SetEffort(_), .. } => "set effort",
+    Order::Control { control: Control::ReadConfig, .. } => "read config",
+    Order::Control { control: Control::Close, .. } => "close",
+    // What answers a prompt is an order of its own.
+    ; Order::Control { control: Control::Answer(_), .. }
+}
+
 #[test]
 fn every_report_is_read_as_it_was_written() {
+    let mut kinds = BTreeSet::new();
     for report in reports() {
+        kinds.insert(report_kind(&report));
         let frame = encode_report(&"sess_1".into(), &report, Some("agent_interrupt"), Some(7), NOW);
         let text = std::str::from_utf8(&frame).unwrap();
         let envelope = Envelope::read(text).unwrap();
@@ -32,15 +84,19 @@ fn every_report_is_read_as_it_was_written() {
         assert_eq!(read, Some(("sess_1".into(), report)), "{text}");
         assert_eq!(link_number(text), Ok(Some(7)));
     }
+    assert_eq!(kinds, REPORT_KINDS.iter().copied().collect());
 }
 
 #[test]
 fn every_order_is_read_as_it_was_written() {
+    let mut kinds = BTreeSet::new();
     for order in orders() {
+        kinds.insert(order_kind(&order));
         let frame = encode_order(&"sess_1".into(), &order, false, NOW);
         let read = read_from_relay(std::str::from_utf8(&frame).unwrap()).unwrap();
         assert_eq!(read, FromRelay::Order("sess_1".into(), Box::new(order)));
     }
+    assert_eq!(kinds, ORDER_KINDS.iter().copied().collect());
 }
 
 // spec: native/launch_session.6
