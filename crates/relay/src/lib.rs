@@ -17,6 +17,8 @@ mod questions;
 mod relay;
 pub mod routes;
 mod tasks;
+#[cfg(test)]
+mod tests;
 mod watchers;
 
 pub use books::{Books, EventPage};

@@ -18,8 +18,8 @@ const WAITING_BYTES_MAX: u32 = 4 << 20;
 #[derive(Debug)]
 pub(super) struct Room(Arc<Semaphore>);
 
-/// Room that is taken until this is dropped.
-pub(crate) type Taken = Option<OwnedSemaphorePermit>;
+/// Room that is taken until this and its clones are dropped.
+pub(crate) type Taken = Option<Arc<OwnedSemaphorePermit>>;
 
 impl Default for Room {
     fn default() -> Self {
@@ -28,15 +28,31 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Waits until there is room for a frame.
+    /// Waits until there is room for a frame. Safe to drop before it is ready.
     pub(super) async fn take(&self, frame_bytes: usize) -> Taken {
         if frame_bytes <= SMALL_BYTES_MAX {
             return None;
         }
-        let bytes = u32::try_from(frame_bytes).unwrap_or(u32::MAX).min(WAITING_BYTES_MAX);
         // Fails only when closed, which it never is.
-        self.0.clone().acquire_many_owned(bytes).await.ok()
+        self.0.clone().acquire_many_owned(needed(frame_bytes)).await.ok().map(Arc::new)
     }
+
+    /// Takes room for a frame if there is any.
+    pub(super) fn try_take(&self, frame_bytes: usize) -> Result<Taken, Full> {
+        if frame_bytes <= SMALL_BYTES_MAX {
+            return Ok(None);
+        }
+        let taken = self.0.clone().try_acquire_many_owned(needed(frame_bytes));
+        taken.map(|taken| Some(Arc::new(taken))).map_err(|_| Full)
+    }
+}
+
+/// There is no room now.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Full;
+
+fn needed(frame_bytes: usize) -> u32 {
+    u32::try_from(frame_bytes).unwrap_or(u32::MAX).min(WAITING_BYTES_MAX)
 }
 
 #[cfg(test)]

@@ -4,8 +4,13 @@
 //! live or, after the visitor was too slow, from the ledger; passing ones only when they go on
 //! from what was shown. The answer to a wish comes after the events it led to.
 //!
+//! A large frame takes room until everything that was asked because of it is answered or
+//! recorded. The next frame waits for room; answers, events and the end of the connection do not.
+//!
 //! Not here: what frames mean (`wire`), rate limits (`throttle`).
 
+mod asking;
+mod budget;
 mod place;
 
 use std::collections::BTreeMap;
@@ -14,24 +19,23 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::content::Failure;
-use domain::fleet::{LaunchWish, launches};
-use domain::session::{Command, Wish};
+use domain::fleet::launches;
 use domain::{CredentialId, RequestId, SessionId, Timestamp, fleet};
 use tokio::sync::mpsc;
-use wire::port::{Denied, PageOf};
-use wire::visitor::{Act, Answer, Figures, Followed, Visitor};
+use wire::port::Denied;
+use wire::visitor::{Act, Answer, Followed, Visitor};
 
+use super::room::Full;
 use super::throttle::ClientThrottle;
-use super::{Incoming, Throttles, Transport, close};
+use super::{Incoming, RoomTaken, Throttles, Transport, close};
 use crate::Relay;
 use crate::books::EventPage;
 use crate::hub::{Burst, Live, Missing, Published, Watch};
 use crate::metrics::Held;
-use crate::owner::Reply;
-use crate::ports::{Door, NewFile, Work};
+use crate::ports::{Door, Work};
 use crate::routes::Kick;
 use crate::watchers::Watching;
+use budget::{Budget, Carried};
 use place::Place;
 
 /// Events that are read at once to catch up.
@@ -39,8 +43,6 @@ const CATCH_UP_EVENTS: usize = 500;
 /// Frames, and their bytes, that may wait before they are written.
 const FRAMES_WAITING_MAX: usize = 512;
 const FRAMES_WAITING_BYTES_MAX: usize = 1 << 20;
-/// Launches of one connection that are waited for. More are refused.
-const LAUNCHES_MAX: usize = 16;
 
 /// What a visitor's gate needs.
 pub struct VisitorGate {
@@ -56,10 +58,10 @@ pub struct VisitorGate {
 
 /// Something that was asked for comes back.
 enum Returned {
-    Answer(u64, Answer),
+    Answer(u64, Answer, Carried),
     /// What a wish to a session led to.
     Done(SessionId, u64, Result<Vec<Arc<Published>>, Denied>),
-    Joined(SessionId, Option<u64>, Option<Box<Followed>>),
+    Joined(SessionId, Option<(u64, Carried)>, Option<Box<Followed>>),
     CatchUp(SessionId, Result<EventPage, Denied>),
 }
 
@@ -76,6 +78,9 @@ struct Gate<V> {
     launches: BTreeMap<RequestId, u64>,
     /// Answers that wait until the events before them are shown.
     held: Vec<(u64, Answer)>,
+    budget: Budget,
+    /// A frame that waits for room.
+    waiting: Option<Bytes>,
     frames: Vec<Bytes>,
     /// Empty between uses; kept for its memory.
     acts: Vec<Act>,
@@ -108,6 +113,8 @@ pub async fn serve_visitor<V: Visitor, T: Transport>(
         watching: None,
         launches: BTreeMap::new(),
         held: vec![],
+        budget: Budget::default(),
+        waiting: None,
         frames: vec![],
         acts: vec![],
         closing: None,
@@ -134,14 +141,26 @@ pub async fn serve_visitor<V: Visitor, T: Transport>(
             biased;
             asked = kick.asked() => gate.closing = Some(asked),
             () = ended(gate.revoked.as_mut()) => gate.on_revoked().await,
-            Some(answer) = returned.recv() => gate.on_returned(answer).await,
-            incoming = transport.receive() => {
+            Some(answer) = returned.recv() => {
+                gate.on_returned(answer).await;
+                while gate.may_write_more()
+                    && let Ok(answer) = returned.try_recv()
+                {
+                    gate.on_returned(answer).await;
+                }
+            }
+            taken = gate.budget.take(gate.waiting.as_ref().map_or(0, Bytes::len)),
+                if gate.waiting.is_some() => gate.on_room(taken).await,
+            incoming = transport.receive(), if gate.waiting.is_none() => {
                 if matches!(incoming, Incoming::Closed) {
                     return;
                 }
                 gate.on_incoming(incoming).await;
             }
-            live = next(gate.live.as_mut()) => gate.on_live(live).await,
+            live = next(gate.live.as_mut()) => {
+                gate.on_live(live).await;
+                gate.ask_how_things_stand();
+            }
             () = nap.as_mut() => {
                 let acts = gate.visitor.on_tick(gate.now());
                 gate.carry_out(acts).await;
@@ -173,23 +192,55 @@ impl<V: Visitor> Gate<V> {
             Incoming::TooLarge => return self.close(close::TOO_LARGE, "the frame is too large"),
             Incoming::Closed => return,
         };
-        let Ok(text) = std::str::from_utf8(&text) else {
+        match self.budget.try_take(text.len()) {
+            Ok(taken) => self.on_text(&text, taken).await,
+            Err(Full) => self.waiting = Some(text),
+        }
+    }
+
+    /// There is room for the frame that waits.
+    async fn on_room(&mut self, taken: RoomTaken) {
+        if let Some(text) = self.waiting.take() {
+            self.on_text(&text, taken).await;
+        }
+    }
+
+    async fn on_text(&mut self, text: &Bytes, taken: RoomTaken) {
+        let Ok(text) = std::str::from_utf8(text) else {
             return self.close(close::NOT_JSON, "the frame is not UTF-8");
         };
         let now = self.now();
         let acts = self.visitor.on_text(text, &mut self.throttle, now);
+        self.budget.begin_frame(taken);
         self.carry_out(acts).await;
+        self.budget.end_frame();
+    }
+
+    /// Whether answers may add to what is written together.
+    fn may_write_more(&self) -> bool {
+        self.closing.is_none() && self.frames.len() < FRAMES_WAITING_MAX
     }
 
     async fn on_returned(&mut self, returned: Returned) {
         match returned {
-            Returned::Answer(ticket, answer) => self.answer(ticket, answer).await,
-            Returned::Done(session, ticket, done) => self.on_done(&session, ticket, done).await,
-            Returned::Joined(session, ticket, followed) => {
-                self.on_joined(session, ticket, followed).await;
+            Returned::Answer(ticket, answer, carried) => {
+                self.budget.begin_answer(carried);
+                self.answer(ticket, answer).await;
+            }
+            Returned::Done(session, ticket, done) => {
+                self.budget.begin_answer(vec![]);
+                self.on_done(&session, ticket, done).await;
+            }
+            Returned::Joined(session, Some((ticket, carried)), followed) => {
+                self.budget.begin_answer(carried);
+                self.on_joined(session, Some(ticket), followed).await;
+            }
+            Returned::Joined(session, None, followed) => {
+                self.on_joined(session, None, followed).await;
             }
             Returned::CatchUp(session, page) => self.on_catch_up(&session, page).await,
         }
+        self.budget.end_answer();
     }
 
     async fn answer(&mut self, ticket: u64, answer: Answer) {
@@ -255,7 +306,12 @@ impl<V: Visitor> Gate<V> {
             return;
         };
         let Some(followed) = followed else {
+            if self.relay.directory().knows(&session) {
+                // It is there all the same: to say that it is not would be wrong.
+                return self.close(close::INTERNAL, "the session could not be read");
+            }
             (self.place, self.watching) = (None, None);
+            self.give_held();
             if let Some(ticket) = ticket {
                 self.answer(ticket, Answer::Followed(None)).await;
             }
@@ -269,6 +325,7 @@ impl<V: Visitor> Gate<V> {
             self.carry_out(acts).await;
         }
         self.catch_up();
+        self.ask_how_things_stand();
     }
 
     /// Takes everything that waits in the ring, up to a bound, to be written together.
@@ -385,9 +442,26 @@ impl<V: Visitor> Gate<V> {
         if place.is_behind() {
             return self.catch_up();
         }
-        self.join(session.clone(), None);
+        self.ask_how_things_stand();
         for (ticket, answer) in std::mem::take(&mut self.held) {
             self.answer(ticket, answer).await;
+        }
+    }
+
+    /// Words in the making that were missed come back with the answer.
+    fn ask_how_things_stand(&mut self) {
+        if let Some(place) = &mut self.place
+            && place.asks()
+        {
+            let session = place.session.clone();
+            self.join(session, None);
+        }
+    }
+
+    /// The events that these answers wait for will not be shown any more.
+    fn give_held(&mut self) {
+        for (ticket, answer) in std::mem::take(&mut self.held) {
+            self.give(ticket, answer);
         }
     }
 
@@ -417,158 +491,6 @@ impl<V: Visitor> Gate<V> {
         }
         acts
     }
-
-    async fn perform(&mut self, act: Act) {
-        match act {
-            Act::Send(frame) => self.frames.push(frame),
-            Act::Close { code, reason } => self.close(code, reason),
-            Act::List { ticket } => {
-                let listed = Answer::Listed(self.relay.listings());
-                let _ = self.returns.send(Returned::Answer(ticket, listed));
-            }
-            Act::Follow { session, ticket } => self.follow(session, ticket),
-            Act::Glance { session, ticket } => {
-                let relay = self.relay.clone();
-                self.later(ticket, async move { Answer::Glanced(look(&relay, &session).await) });
-            }
-            Act::Figures { ticket } => {
-                let figures = Answer::Figures(self.figures());
-                let _ = self.returns.send(Returned::Answer(ticket, figures));
-            }
-            Act::Wish { session, wish, ticket } => self.wish(session, *wish, ticket).await,
-            Act::Launch { wish, ticket } => self.launch(*wish, ticket).await,
-            Act::Read { session, after, upto, limit, ticket } => {
-                let relay = self.relay.clone();
-                self.later(ticket, async move {
-                    let page = relay.history(&session, after, upto, limit).await;
-                    Answer::Page(page.map(page_of))
-                });
-            }
-            Act::Store { name, media_type, bytes, ticket } => {
-                let Some(principal) = self.visitor.principal() else { return };
-                let by = principal.credential.clone();
-                let file = NewFile { name, media_type, bytes, by };
-                let stored = self.relay.ports().uploads.store(file);
-                self.later(ticket, async move { Answer::Stored(stored.await) });
-            }
-            Act::Load { attachment, ticket } => {
-                let loaded = self.relay.ports().uploads.load(&attachment.id);
-                self.later(ticket, async move { Answer::Loaded(loaded.await) });
-            }
-            Act::Pair { code, name, key, ticket } => {
-                let paired = self.door.pair(code, name, key);
-                self.later(ticket, async move { Answer::Paired(paired.await) });
-            }
-            Act::Recognise { token, ticket } => {
-                let known = self.door.recognise(token);
-                self.later(ticket, async move { Answer::Recognised(known.await.map(Box::new)) });
-            }
-            Act::Spend { credential, nonce, ticket } => {
-                let spent = self.door.spend(credential, nonce);
-                self.later(ticket, async move { Answer::Spent(spent.await) });
-            }
-            Act::Identify { token, ticket } => {
-                let known = self.door.identify(token);
-                self.later(ticket, async move { Answer::Known(known.await) });
-            }
-        }
-    }
-
-    fn figures(&self) -> Figures {
-        let listings = self.relay.listings();
-        let reached = listings.iter().filter(|it| it.card.status.via().is_some()).count();
-        let clients = self.relay.metrics().clients.load(Ordering::Relaxed);
-        Figures {
-            uptime_ms: self.now().ms_since(self.relay.started_at()),
-            clients: u64::try_from(clients).unwrap_or(0),
-            sessions: reached as u64,
-        }
-    }
-
-    fn later(&self, ticket: u64, work: impl Future<Output = Answer> + Send + 'static) {
-        let returns = self.returns.clone();
-        self.relay.ports().tasks.spawn("answer", async move {
-            let _ = returns.send(Returned::Answer(ticket, work.await));
-        });
-    }
-
-    /// Watches first and looks second, so that nothing falls in between.
-    fn follow(&mut self, session: SessionId, ticket: u64) {
-        self.watch();
-        let _left = self.watching.replace(self.relay.watchers().one(&session));
-        self.place = Some(Place::new(session.clone()));
-        self.join(session, Some(ticket));
-    }
-
-    fn watch(&mut self) {
-        self.live.get_or_insert_with(|| self.relay.watch());
-    }
-
-    fn join(&self, session: SessionId, ticket: Option<u64>) {
-        let (relay, returns) = (self.relay.clone(), self.returns.clone());
-        self.relay.ports().tasks.spawn("follow", async move {
-            let followed = look(&relay, &session).await;
-            let _ = returns.send(Returned::Joined(session, ticket, followed));
-        });
-    }
-
-    async fn wish(&mut self, session: SessionId, wish: Wish, ticket: u64) {
-        let Some(principal) = self.visitor.principal().cloned() else {
-            let words = "This connection showed no credential".to_owned();
-            let denied = Denied::Code("unauthorized".into(), words);
-            let _ = self.returns.send(Returned::Answer(ticket, Answer::Done(Err(denied))));
-            return;
-        };
-        let (returns, named) = (self.returns.clone(), session.clone());
-        let reply = Reply::Call(Box::new(move |answer| {
-            let _ = returns.send(Returned::Done(named, ticket, answer));
-        }));
-        self.relay.say(&session, Command::Person(principal, wish), reply).await;
-    }
-
-    async fn launch(&mut self, mut wish: LaunchWish, ticket: u64) {
-        let refused = |code: &str, words: &str| {
-            Returned::Answer(ticket, Answer::Launched(Err(Failure::new(code, words))))
-        };
-        let Some(principal) = self.visitor.principal().cloned() else {
-            let words = "This connection showed no credential";
-            let _ = self.returns.send(refused("unauthorized", words));
-            return;
-        };
-        if self.launches.len() >= LAUNCHES_MAX {
-            let words = "Too many sessions are being started from here";
-            let _ = self.returns.send(refused("rate_limited", words));
-            return;
-        }
-        self.watch();
-        // Of this connection alone, whatever the client calls it.
-        wish.request = format!("{}:{ticket}", self.relay.ports().ids.connection()).into();
-        self.launches.insert(wish.request.clone(), ticket);
-        let request = wish.request.clone();
-        if let Err(denied) =
-            self.relay.fleet(fleet::Command::Launch(principal, Box::new(wish))).await
-        {
-            self.launches.remove(&request);
-            let failure = match denied {
-                Denied::Refused(refusal) => Failure::new("launch_refused", refusal.to_string()),
-                Denied::Failed(words) => Failure::new("internal", words),
-                Denied::Code(code, message) => Failure { code, message },
-            };
-            let _ = self.returns.send(Returned::Answer(ticket, Answer::Launched(Err(failure))));
-        }
-    }
-}
-
-async fn look(relay: &Relay, session: &SessionId) -> Option<Box<Followed>> {
-    let joined = relay.glance(session).await?;
-    let (head, drafts, session) = (joined.head, joined.drafts, session.clone());
-    let glance = *joined.glance?;
-    Some(Box::new(Followed { session, head, glance, drafts }))
-}
-
-fn page_of(page: EventPage) -> PageOf {
-    let EventPage { events, head, first_kept, has_more } = page;
-    PageOf { events, head, first_kept, has_more }
 }
 
 async fn ended(work: Option<&mut Work<()>>) {

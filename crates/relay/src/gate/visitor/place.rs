@@ -20,12 +20,24 @@ pub(super) struct Place {
     /// Passing events from before are in the drafts that came with the join.
     joined_at: Sequence,
     is_reading: bool,
+    /// Passing events may have been missed: how things stand is to be asked for.
+    is_unsure: bool,
+    /// It was asked for, and has not come.
+    is_asking: bool,
 }
 
 impl Place {
     pub(super) fn new(session: SessionId) -> Self {
-        let (tail, seen, joined_at) = (None, Sequence(0), Sequence(0));
-        Self { session, tail, seen, drafts: Drafts::without_words(), joined_at, is_reading: false }
+        Self {
+            session,
+            tail: None,
+            seen: Sequence(0),
+            drafts: Drafts::without_words(),
+            joined_at: Sequence(0),
+            is_reading: false,
+            is_unsure: false,
+            is_asking: true,
+        }
     }
 
     /// It is known where to begin, or how things stand after catching up.
@@ -35,6 +47,7 @@ impl Place {
             self.drafts.take(delta);
         }
         self.joined_at = head;
+        self.is_asking = false;
         match &mut self.tail {
             None => {
                 let mut tail = Tail::new(head);
@@ -78,9 +91,19 @@ impl Place {
 
     pub(super) fn lagged(&mut self, head: Sequence) {
         self.seen = self.seen.max(head);
+        self.is_unsure = true;
         if let Some(tail) = &mut self.tail {
             tail.on_lag(head);
         }
+    }
+
+    /// Whether to ask how things stand: once every recorded event is shown, and one at a time.
+    pub(super) fn asks(&mut self) -> bool {
+        let asks = self.is_unsure && !self.is_asking && !self.is_behind();
+        if asks {
+            (self.is_unsure, self.is_asking) = (false, true);
+        }
+        asks
     }
 
     pub(super) fn is_behind(&self) -> bool {
@@ -97,6 +120,7 @@ impl Place {
 
     pub(super) fn has_read(&mut self) {
         self.is_reading = false;
+        self.is_unsure = true;
     }
 
     fn follow_drafts(&mut self, event: &Event) {
@@ -146,6 +170,23 @@ mod tests {
         assert!(!place.reads(&event(5)) && place.reads(&event(6)));
         assert!(!place.is_behind());
         assert!(place.shows(&event(7)));
+    }
+
+    #[test]
+    fn how_things_stand_is_asked_for_once_however_often_it_lags() {
+        let mut place = Place::new("s".into());
+        place.lagged(Sequence(5));
+        assert!(!place.asks(), "the join that is on its way may be older");
+        place.joined(Sequence(5), &[]);
+        assert!(place.asks() && !place.asks());
+        place.lagged(Sequence(5));
+        assert!(!place.asks(), "the first answer has not come");
+        place.joined(Sequence(5), &[]);
+        assert!(place.asks(), "it lagged after it had asked");
+        place.joined(Sequence(5), &[]);
+        place.lagged(Sequence(6));
+        assert!(!place.asks(), "recorded events come first");
+        assert!(place.reads(&event(6)) && place.asks());
     }
 
     #[test]

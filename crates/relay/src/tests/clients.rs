@@ -1,0 +1,182 @@
+//! The connection of a native client.
+
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::world::{SESSION, World, hello, send};
+use crate::gate::Incoming;
+
+fn numbers(frames: &[Value]) -> Vec<u64> {
+    let mut numbers = vec![];
+    for frame in frames.iter().filter(|frame| frame["session_id"] == SESSION) {
+        if frame["type"] == "message_event" {
+            numbers.push(frame["sequence"].as_u64().unwrap());
+        }
+        // What was missed comes in pages.
+        let events = frame["events"].as_array().into_iter().flatten();
+        numbers.extend(events.filter_map(|event| event["sequence"].as_u64()));
+    }
+    numbers
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_was_too_slow_reads_what_it_missed_once_and_in_order() {
+    let world = World::new().await;
+    let mut machine = world.machine().await;
+    let mut slow = world.client("bob").await;
+    let before = world.head();
+    slow.stop_reading();
+    for number in 1..=1_500 {
+        machine.reports(number, "words").await;
+        if number == 2 {
+            machine.until(|frame| frame["through"] == 2).await;
+            world.flood().await;
+        }
+    }
+    machine.until(|frame| frame["through"] == 1_500).await;
+    slow.read_again();
+    let shown = numbers(&slow.rest().await);
+    assert!(world.lagged() > 0, "it never lagged");
+    assert!(shown.iter().copied().eq(before + 1..=world.head()), "{shown:?}");
+    machine.reports(1_501, "live").await;
+    let live = slow.hear("message_event").await;
+    assert_eq!(live["sequence"], world.head());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_said_of_a_send_before_its_commit() {
+    let world = World::new().await;
+    let mut machine = world.machine().await;
+    let mut client = world.client("ada").await;
+    world.hold_commits();
+    client.say(&send("m1", "hi")).await;
+    assert_eq!(client.rest().await, [] as [Value; 0]);
+    assert_eq!(machine.rest().await, [] as [Value; 0]);
+    world.commit_again();
+    client.hear("message_accepted").await;
+    machine.hear("send_message").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_of_one_commit_are_written_together() {
+    let world = World::new().await;
+    let _machine = world.machine().await;
+    let mut client = world.client("ada").await;
+    // Refused, so that each has an answer of its own.
+    world.hold_commits();
+    client.say(&send("m0", "hi")).await;
+    for number in 0..40 {
+        client
+            .say(&json!({
+                "type": "permission_response", "protocol_version": 1, "session_id": SESSION,
+                "request_id": format!("r{number}"), "prompt_id": "nobody asked", "choice_id": "yes",
+            }))
+            .await;
+    }
+    client.rest().await;
+    let before = client.writes;
+    world.commit_again();
+    let told = client.rest().await;
+    let answers = told.iter().filter(|frame| frame["type"] == "agent_control_result").count();
+    assert_eq!(answers, 40);
+    let writes = client.writes - before;
+    assert!(writes <= 4, "{writes} writes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_client_has_waiting_for_its_commit_is_bounded() {
+    let world = World::new().await;
+    let _machine = world.machine().await;
+    let mut client = world.client("ada").await;
+    let before = client.taken_bytes();
+    world.hold_commits();
+    let large = "x".repeat(90 << 10);
+    let each = send("m00", &large).to_string().len();
+    for number in 10..90 {
+        client.say(&send(&format!("m{number}"), &large)).await;
+    }
+    world.rest().await;
+    let waiting = client.taken_bytes() - before;
+    assert!(waiting <= (4 << 20) + each, "{waiting} bytes");
+    assert!(waiting > 2 << 20, "{waiting} bytes");
+    world.commit_again();
+    for number in 10..90 {
+        let accepted = client.hear("message_accepted").await;
+        assert_eq!(accepted["client_message_id"], format!("m{number}"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_says_nothing_is_closed_and_one_heartbeat_keeps_it() {
+    let world = World::new().await;
+    let mut silent = world.stranger("ada");
+    assert_eq!(silent.close_code().await, 4001);
+    let mut quiet = world.client("ada").await;
+    let mut alive = world.client("bob").await;
+    world.pass_ms(29_000).await;
+    assert!(quiet.is_open());
+    alive.say(&json!({ "type": "heartbeat", "protocol_version": 1 })).await;
+    world.pass_ms(1_100).await;
+    assert_eq!(quiet.close_code().await, 4000);
+    assert!(alive.is_open());
+    alive.hear("heartbeat_ack").await;
+    world.pass_ms(30_000).await;
+    assert_eq!(alive.close_code().await, 4000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_asked_to_leave_is_closed_with_the_reason() {
+    let world = World::new().await;
+    let mut client = world.client("ada").await;
+    client.kick.close(1001, "going down");
+    assert_eq!(client.close_code().await, 1001);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_is_gone_leaves_nothing_behind_also_while_it_does_not_read() {
+    let world = World::new().await;
+    let mut machine = world.machine().await;
+    let clients = || world.relay.metrics().clients.load(Ordering::Relaxed);
+    let client = world.client("ada").await;
+    assert_eq!((clients(), world.relay.watchers().see(&SESSION.into())), (1, true));
+    client.stop_reading();
+    machine.reports(1, "words").await;
+    machine.hear("link_ack").await;
+    drop(client);
+    world.rest().await;
+    assert_eq!((clients(), world.relay.watchers().see(&SESSION.into())), (0, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_no_text_frame_of_a_fair_size_closes_the_connection() {
+    let world = World::new().await;
+    for (incoming, code) in [
+        (Incoming::Binary, 1003),
+        (Incoming::TooLarge, 1009),
+        (Incoming::Text(Bytes::from_static(b"\xff\xfe")), 1007),
+    ] {
+        let mut client = world.client("ada").await;
+        client.bring(incoming).await;
+        assert_eq!(client.close_code().await, code);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_resumes_is_told_what_it_missed_once() {
+    let world = World::new().await;
+    let mut machine = world.machine().await;
+    for number in 1..=600 {
+        machine.reports(number, "words").await;
+    }
+    machine.until(|frame| frame["through"] == 600).await;
+    let head = world.head();
+    let mut client = world.stranger("ada");
+    let mut greeting = hello(&["paging"]);
+    greeting["resume"] =
+        json!({ "sessions": [{ "session_id": SESSION, "last_sequence": head - 550 }] });
+    client.say(&greeting).await;
+    let shown = numbers(&client.rest().await);
+    assert!(shown.iter().copied().eq(head - 549..=head), "{shown:?}");
+}
