@@ -44,7 +44,7 @@ impl Dialect {
                 world.visitor(control::Connection::new(connection, principal, &query, limits, now))
             }
             Self::Webchannel => {
-                let query = format!("session_id={SESSION}");
+                let query = format!("session_id={SESSION}&plain=1");
                 let seed = [7; 32];
                 let visitor =
                     webchannel::Connection::new(connection, principal, &query, limits, seed, now);
