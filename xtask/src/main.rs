@@ -5,6 +5,7 @@
 
 mod agents;
 mod browser;
+mod coverage;
 mod ide;
 mod page;
 mod proof;
@@ -30,6 +31,7 @@ usage: cargo xtask <command>
   sim --seeds N [--from S]    the simulation, over N seeds from S on (default 0)
   kill --times N              the process test: kill relay and proxy N times
   fuzz --seconds N [--seed S] every dialect against spoilt frames, for N seconds
+  fuzz --coverage SECONDS     every decoder, led by what each input reaches, for so long in all
   agents [--all] [--only A]   the real agent programs: fetch them, play every scenario, a table
                               (--install: fetch them only)
   ide [--install] [--bench]   panels of IDEs that nobody here wrote, in a real browser

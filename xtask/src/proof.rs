@@ -2,11 +2,11 @@
 //! `cargo xtask test` does briefly.
 //!
 //! Not here: the simulation (`crates/sim`), the process test (`crates/farhelm/tests/kill.rs`), the
-//! frames that mean no good (`crates/wire/tests/fuzz`).
+//! frames that mean no good (`crates/wire/tests/fuzz`), fuzzing led by coverage (`coverage`).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::shell;
+use crate::{coverage, shell};
 
 /// Runs the simulation over a range of seeds, optimised.
 pub(crate) fn simulate(options: &[&str]) -> Result<bool, String> {
@@ -33,6 +33,9 @@ pub(crate) fn kill(options: &[&str]) -> Result<bool, String> {
 
 /// Drives every dialect's decoder and machine with spoilt frames, for so long.
 pub(crate) fn fuzz(options: &[&str]) -> Result<bool, String> {
+    if let ["--coverage", seconds] = options {
+        return coverage::fuzz(number("--coverage", seconds)?);
+    }
     let (seconds, seed) = fuzz_options(options)?;
     // Another seed each time, unless one is to be played again; it is told either way.
     let seed = seed.unwrap_or_else(|| {
@@ -57,7 +60,7 @@ fn fuzz_options(options: &[&str]) -> Result<(u64, Option<u64>), String> {
             _ => return Err(format!("fuzz does not know {:?}", pair.join(" "))),
         }
     }
-    Ok((seconds.ok_or("fuzz needs --seconds N")?, seed))
+    Ok((seconds.ok_or("fuzz needs --seconds N or --coverage SECONDS")?, seed))
 }
 
 fn sim_options(options: &[&str]) -> Result<(u64, Option<u64>), String> {
@@ -90,7 +93,10 @@ mod tests {
     fn fuzz_takes_a_time_and_an_optional_seed() {
         assert_eq!(fuzz_options(&["--seconds", "5"]), Ok((5, None)));
         assert_eq!(fuzz_options(&["--seed", "9", "--seconds", "0"]), Ok((0, Some(9))));
-        assert_eq!(fuzz_options(&["--seed", "9"]), Err("fuzz needs --seconds N".to_owned()));
+        assert_eq!(
+            fuzz_options(&["--seed", "9"]),
+            Err("fuzz needs --seconds N or --coverage SECONDS".to_owned())
+        );
     }
 
     #[test]

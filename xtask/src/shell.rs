@@ -70,6 +70,15 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
+/// The platform that programs are built for.
+pub(crate) fn host() -> Result<String, String> {
+    let version = Command::new("rustc").arg("-vV").output();
+    let version = version.map_err(|error| format!("rustc did not start: {error}"))?;
+    let version = String::from_utf8_lossy(&version.stdout).into_owned();
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".to_owned())
+}
+
 /// Whether this program exists and answers. Says nothing.
 pub(crate) fn answers(mut command: Command) -> bool {
     let silent = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -8,6 +8,8 @@
 //! Not here: deciding what to record (`engine`), the file itself (`disk`).
 
 mod book;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod inbox;
 mod lines;
 mod record;

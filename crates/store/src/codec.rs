@@ -6,6 +6,8 @@
 //!
 //! Not here: what the events mean (`domain`), where the bytes lie (`sqlite`, `memory`).
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod quick;
 
 use domain::session::delivery::Told;

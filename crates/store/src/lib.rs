@@ -14,6 +14,9 @@ mod memory;
 mod sqlite;
 mod vault;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub use sqlite::fuzzing as packed_rows;
+
 #[cfg(test)]
 mod story;
 

@@ -12,6 +12,8 @@
 mod check;
 mod erase;
 mod fold;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod journal;
 mod lock;
 mod pack;

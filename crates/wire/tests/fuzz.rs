@@ -3,10 +3,12 @@
 //! A run is a number of cases, each from a seed of its own: one connection, a session that goes on
 //! beside it, a shell that answers when it likes. Nothing may panic, and everything that is sent
 //! must be JSON. `cargo xtask fuzz --seconds N` runs it for longer; a failure names its seed, and
-//! `--seconds 0 --seed S` plays that one again.
+//! `--seconds 0 --seed S` plays that one again. `lines` is the same for what coverage led to.
 
 mod chance;
 mod corpus;
+mod dialects;
+mod lines;
 mod native;
 mod spoil;
 mod visiting;
@@ -18,74 +20,16 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::time::{Duration, Instant};
 
-    use wire::{blob, control, pi, webchannel};
-
     use crate::fuzz::chance::Chance;
     use crate::fuzz::corpus::Corpus;
-    use crate::fuzz::native::{NativeClient, NativeProxy};
-    use crate::fuzz::visiting::Visiting;
-    use crate::fuzz::world::{Peer, World};
+    use crate::fuzz::dialects::{DIALECTS, Dialect};
+    use crate::fuzz::lines;
+    use crate::fuzz::world::World;
 
     /// How long a run takes unless it is told.
     const SECONDS_DEFAULT: f64 = 2.0;
     /// Steps of one case.
     const STEPS_MAX: u64 = 80;
-
-    /// One dialect: whose fixtures, what a client says first, and a connection of it.
-    struct Dialect {
-        name: &'static str,
-        fixtures: &'static str,
-        first: &'static [&'static str],
-        open: fn(&mut World) -> Box<dyn Peer>,
-    }
-
-    const HELLO: &str = r#"{"type":"connection_hello","protocol_version":1,"peer_role":"browser","client_name":"t","features":["deltas","tools","runs","modes","queue"]}"#;
-    const PROXY: &str = r#"{"type":"connection_hello","protocol_version":1,"peer_role":"proxy","client_name":"t","machine_label":"laptop"}"#;
-    const CONNECT: &str = r#"{"type":"req","id":"c","method":"connect","params":{"version":"1"}}"#;
-
-    /// A new dialect is one more line.
-    const DIALECTS: [Dialect; 6] = [
-        Dialect {
-            name: "native",
-            fixtures: "native",
-            first: &[HELLO],
-            open: |w| NativeClient::open(w),
-        },
-        Dialect {
-            name: "native proxy",
-            fixtures: "native",
-            first: &[PROXY],
-            open: |w| NativeProxy::open(w),
-        },
-        Dialect {
-            name: "control",
-            fixtures: "control",
-            first: &[],
-            open: |w| Visiting::open(w, "session=sess_1&partial=1", control::Connection::new),
-        },
-        Dialect {
-            name: "blob",
-            fixtures: "blob",
-            first: &[CONNECT],
-            open: |w| Visiting::open(w, "", blob::Connection::new),
-        },
-        Dialect {
-            name: "pi",
-            fixtures: "pi",
-            first: &[],
-            open: |w| Visiting::open(w, "session=sess_1", pi::Connection::new),
-        },
-        Dialect {
-            name: "webchannel",
-            fixtures: "webchannel",
-            first: &[],
-            open: |w| {
-                Visiting::open(w, "session_id=sess_1", |connection, who, query, limits, now| {
-                    webchannel::Connection::new(connection, who, query, limits, [7; 32], now)
-                })
-            },
-        },
-    ];
 
     #[test]
     fn every_dialect_survives_whatever_is_said() {
@@ -124,6 +68,19 @@ mod tests {
             let corpus = Corpus::of(dialect.fixtures);
             let heard: usize = (0..20).map(|seed| play(dialect, &corpus, seed).len()).sum();
             assert!(heard > 40, "{} heard only {heard} frames", dialect.name);
+        }
+    }
+
+    #[test]
+    fn what_fuzzing_with_coverage_found_is_survived() {
+        for (target, play) in lines::TARGETS {
+            let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/fuzz");
+            let folder = std::path::Path::new(folder).join(target);
+            let inputs: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
+            assert!(inputs.len() >= 3, "{} holds next to nothing", folder.display());
+            for input in inputs {
+                play(&std::fs::read(input.unwrap().path()).unwrap());
+            }
         }
     }
 

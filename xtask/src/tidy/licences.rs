@@ -2,7 +2,7 @@
 //! MPL-2.0, for changes to its own files).
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ pub(crate) fn metadata(root: &Path) -> Result<Value, String> {
         everywhere
     } else {
         // Offline, what other platforms need was never downloaded.
-        ask(root, &["--offline", "--filter-platform", &host()?])?
+        ask(root, &["--offline", "--filter-platform", &shell::host()?])?
     };
     if !output.status.success() {
         let reason = String::from_utf8_lossy(&output.stderr);
@@ -46,14 +46,6 @@ fn ask(root: &Path, options: &[&str]) -> Result<Output, String> {
     let mut command = shell::cargo();
     command.args(["metadata", "--format-version", "1"]).args(options).current_dir(root);
     command.output().map_err(|error| format!("cargo metadata did not start: {error}"))
-}
-
-fn host() -> Result<String, String> {
-    let version = Command::new("rustc").arg("-vV").output();
-    let version = version.map_err(|error| format!("rustc did not start: {error}"))?;
-    let version = String::from_utf8_lossy(&version.stdout).into_owned();
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".to_owned())
 }
 
 /// Checks every package that is not ours.

@@ -7,6 +7,8 @@
 
 mod builtin;
 mod checking;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod reading;
 
 use serde::{Deserialize, Serialize};

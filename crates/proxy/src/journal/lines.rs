@@ -73,7 +73,7 @@ fn decode_frame(payload: &[u8]) -> Option<Record> {
 }
 
 /// CRC-32, as in Ethernet and zip.
-fn checksum(bytes: &[u8]) -> u32 {
+pub(super) fn checksum(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |sum, byte| {
         TABLE[usize::from((sum ^ u32::from(*byte)).to_le_bytes()[0])] ^ (sum >> 8)
     })

@@ -164,6 +164,8 @@ fn read_section(row: &Arc<Vec<u8>>, range: Range<usize>) -> Result<Content, Dama
     let mut piece = None;
     if count > 0 {
         let first = cursor.number()?;
+        // The last entry has a number too.
+        first.checked_add(count - 1).ok_or(Damaged)?;
         let at_last = cursor.number()?;
         let entries = slice(cursor.span()?);
         piece = Some(Piece { first, count, at_last, entries });
@@ -226,7 +228,7 @@ impl<'a> Entries<'a> {
         let span = self.cursor.span()?;
         let body = self.cursor.bytes.get(span).ok_or(Damaged)?;
         let sequence = self.next;
-        self.next += 1;
+        self.next = sequence.saturating_add(1);
         Ok(Some(EntryRef { sequence, at, body }))
     }
 }

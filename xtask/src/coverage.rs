@@ -1,0 +1,126 @@
+//! `cargo xtask fuzz --coverage SECONDS`: fuzzing led by what each input reaches.
+//!
+//! The targets are in `fuzz/`, a workspace of its own. LLVM counts the edges and libFuzzer picks
+//! the inputs; neither needs more than the compiler that builds everything else. Every target
+//! begins with `fixtures/fuzz/TARGET` and what earlier runs on this machine found
+//! (`fuzz/corpus`). An input that breaks something is kept in `fuzz/artifacts/TARGET`.
+//!
+//! Not here: what must hold (`fuzzing` modules of the crates, `crates/wire/tests/fuzz`).
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::shell;
+
+/// What `cargo fuzz` passes, without a sanitizer: the code under test has no `unsafe`.
+const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares";
+/// Bytes of one input. Longer ones only cost time.
+const INPUT_BYTES_MAX: &str = "16384";
+/// Seconds that one input may take.
+const INPUT_SECONDS_MAX: &str = "10";
+/// Memory that a target may take.
+const MEMORY_MIB_MAX: &str = "2048";
+
+/// Runs every target for its share of that time.
+pub(crate) fn fuzz(seconds: u64) -> Result<bool, String> {
+    let root = shell::root();
+    let targets = targets(&root)?;
+    let host = shell::host()?;
+    let built = root.join("target/fuzz").join(&host).join("release");
+    let mut command = shell::cargo();
+    command.args(["build", "--release", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
+    command.args(["--target-dir", "target/fuzz", "--target", &host]);
+    command.env("RUSTFLAGS", COVERAGE).env_remove("CARGO_ENCODED_RUSTFLAGS");
+    if !shell::succeeds(command)? {
+        return Ok(false);
+    }
+    let begun = Instant::now();
+    let whole = Duration::from_secs(seconds);
+    let mut broken = vec![];
+    for (number, target) in targets.iter().enumerate() {
+        let left = u32::try_from(targets.len() - number).unwrap_or(1);
+        let share = whole.saturating_sub(begun.elapsed()) / left;
+        shell::say(&format!("== fuzz {target} for {} s", share.as_secs().max(1)));
+        if !run(&root, &built.join(target), target, share.as_secs().max(1))? {
+            broken.push(target.as_str());
+        }
+    }
+    for target in &broken {
+        let program = built.join(target);
+        shell::complain(&format!(
+            "{target} broke. The inputs are in fuzz/artifacts/{target}; to play one again:\n  \
+             {} fuzz/artifacts/{target}/FILE\n\
+             Once it is mended, the input goes into fixtures/fuzz/{target}: cargo xtask test plays it.",
+            program.display(),
+        ));
+    }
+    let outcome = if broken.is_empty() { "none broke".to_owned() } else { broken.join(", ") };
+    shell::say(&format!("{} targets; {outcome}", targets.len()));
+    Ok(broken.is_empty())
+}
+
+fn run(root: &Path, program: &Path, target: &str, seconds: u64) -> Result<bool, String> {
+    let (found, broken) = (format!("fuzz/corpus/{target}"), format!("fuzz/artifacts/{target}/"));
+    for folder in [&found, &broken] {
+        let made = fs::create_dir_all(root.join(folder));
+        made.map_err(|error| format!("could not make {folder}: {error}"))?;
+    }
+    let mut command = Command::new(program);
+    command.current_dir(root);
+    command.args([&found, &format!("fixtures/fuzz/{target}")]);
+    command.args([
+        format!("-max_total_time={seconds}"),
+        format!("-max_len={INPUT_BYTES_MAX}"),
+        format!("-timeout={INPUT_SECONDS_MAX}"),
+        format!("-rss_limit_mb={MEMORY_MIB_MAX}"),
+        format!("-artifact_prefix={broken}"),
+        "-dict=fuzz/json.dict".to_owned(),
+        "-print_final_stats=1".to_owned(),
+        "-verbosity=0".to_owned(),
+    ]);
+    shell::succeeds(command)
+}
+
+/// The targets, each with inputs to begin with: without these nothing replays what was found.
+fn targets(root: &Path) -> Result<Vec<String>, String> {
+    let folder = root.join("fuzz/fuzz_targets");
+    let entries = fs::read_dir(&folder)
+        .map_err(|error| format!("could not read {}: {error}", folder.display()))?;
+    let names = entries.flatten().filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        name.strip_suffix(".rs").map(str::to_owned)
+    });
+    let mut names: Vec<_> = names.collect();
+    names.sort();
+    for name in &names {
+        if !root.join("fixtures/fuzz").join(name).is_dir() {
+            return Err(format!("fixtures/fuzz/{name} is missing: each target has inputs there"));
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_has_inputs_and_a_program_of_its_name() {
+        let root = shell::root();
+        let manifest = fs::read_to_string(root.join("fuzz/Cargo.toml")).unwrap();
+        let targets = targets(&root).unwrap();
+        assert!(targets.len() >= 10, "{targets:?}");
+        for target in &targets {
+            assert!(manifest.contains(&format!("name = \"{target}\"")), "{target}");
+        }
+        assert_eq!(manifest.matches("[[bin]]").count(), targets.len());
+        let folders = fs::read_dir(root.join("fixtures/fuzz")).unwrap().count();
+        assert_eq!(folders, targets.len(), "inputs without a target");
+    }
+}
