@@ -6,6 +6,10 @@ use super::{Book, Record, decode, encode};
 
 /// A journal of these bytes, and one of which each line is given its right checksum: damage is met
 /// before anything else, a line that another release wrote is not.
+///
+/// # Panics
+///
+/// Where that does not hold.
 pub fn journal(bytes: &[u8]) {
     check(bytes);
     let mut whole = vec![];

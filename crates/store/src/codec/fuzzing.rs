@@ -6,6 +6,10 @@ use serde_json::Value;
 use super::*;
 
 /// A session's event. The two ways of reading agree, and what is read is written and read alike.
+///
+/// # Panics
+///
+/// Where that does not hold.
 pub fn session_event(body: &[u8]) {
     let general = decode_general(body);
     if let Some(quick) = quick::message(body) {
@@ -19,12 +23,20 @@ pub fn session_event(body: &[u8]) {
 }
 
 /// A fleet's event.
+///
+/// # Panics
+///
+/// Where that does not hold.
 pub fn fleet_event(body: &[u8]) {
     let Ok(recorded) = decode_fleet_event(body) else { return };
     assert_eq!(decode_fleet_event(&encode_fleet_event(&recorded)), Ok(recorded));
 }
 
 /// A stored state of any kind: what is read is written and read alike.
+///
+/// # Panics
+///
+/// Where that does not hold.
 pub fn state(body: &[u8]) {
     again(body, decode_session, encode_session);
     again(body, decode_fleet, encode_fleet);

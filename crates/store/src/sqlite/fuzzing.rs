@@ -8,6 +8,10 @@ use crate::{Append, Entry, Epoch, Snapshot};
 use domain::Sequence;
 
 /// A row of one section made of these bytes, and a row whose table of contents is made of them.
+///
+/// # Panics
+///
+/// Where that does not hold.
 pub fn row(bytes: &[u8]) {
     let mut table = vec![];
     number(&mut table, 1);

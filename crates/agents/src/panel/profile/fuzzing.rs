@@ -5,6 +5,10 @@ use super::Profile;
 
 /// A profile is read, or everything that is wrong with it is told with its line. One that is read
 /// is written and read alike.
+///
+/// # Panics
+///
+/// Where that does not hold.
 pub fn profile(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Profile::read(text) {

@@ -83,6 +83,13 @@ impl Place {
         shows
     }
 
+    /// Retention left nothing to read up to this event.
+    pub(super) fn passes_over(&mut self, head: Sequence) {
+        if let Some(tail) = &mut self.tail {
+            tail.on_read(head);
+        }
+    }
+
     /// A passing event. Whether it goes on from what was shown.
     pub(super) fn takes(&mut self, passing: &Passing) -> bool {
         let is_live = self.tail.as_ref().is_some_and(|tail| !tail.is_behind());
@@ -170,6 +177,18 @@ mod tests {
         assert!(!place.reads(&event(5)) && place.reads(&event(6)));
         assert!(!place.is_behind());
         assert!(place.shows(&event(7)));
+    }
+
+    #[test]
+    fn what_retention_took_is_not_waited_for() {
+        let mut place = Place::new("s".into());
+        place.joined(Sequence(5), &[]);
+        place.lagged(Sequence(9));
+        assert_eq!(place.wants(), Some(("s".into(), Sequence(5))));
+        place.has_read();
+        place.passes_over(Sequence(9));
+        assert!(!place.is_behind() && place.wants().is_none());
+        assert!(place.shows(&event(10)));
     }
 
     #[test]

@@ -1,0 +1,3 @@
+//! What the conversations share with other tests of `wire`.
+
+pub(crate) mod stage;
