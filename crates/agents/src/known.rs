@@ -85,9 +85,9 @@ mod tests {
     }
 
     fn failure_in(told: &[Output]) -> Option<String> {
-        told.iter().find_map(|output| match output {
-            Output::Unusable(failure) => Some(failure.code.as_str().to_owned()),
-            _ => None,
+        told.iter().find_map(|output| {
+            let Output::Unusable(failure) = output else { return None };
+            Some(failure.code.as_str().to_owned())
         })
     }
 

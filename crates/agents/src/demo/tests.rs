@@ -305,10 +305,11 @@ fn what_the_agent_said_before_it_was_steered_is_told_before_the_message_that_ste
     told.extend(play(&mut demo));
     let order: Vec<String> = told
         .iter()
-        .filter_map(|output| match output {
-            Output::Report(Report::SendDelivered { id, .. }) => Some(id.to_string()),
-            Output::Report(Report::Message { .. }) => said(std::slice::from_ref(output)).pop(),
-            _ => None,
+        .filter_map(|output| {
+            if let Output::Report(Report::SendDelivered { id, .. }) = output {
+                return Some(id.to_string());
+            }
+            said(std::slice::from_ref(output)).pop()
         })
         .collect();
     assert_eq!(order, ["m1", "word1 word2 ", "m2", "word3", "hi"]);

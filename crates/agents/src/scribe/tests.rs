@@ -103,12 +103,12 @@ fn what_a_message_says_before_a_tool_call_is_recorded_before_the_call() {
     let told = scribe.take();
     let order: Vec<_> = reports(&told)
         .into_iter()
-        .filter_map(|report| match report {
-            Report::Message { message, .. } => {
-                Some((message.id.to_string(), message.parts.open().cloned().unwrap_or_default()))
+        .filter_map(|report| {
+            if let Report::ToolCall(call) = report {
+                return Some((call.id.to_string(), vec![]));
             }
-            Report::ToolCall(call) => Some((call.id.to_string(), vec![])),
-            _ => None,
+            let Report::Message { message, .. } = report else { return None };
+            Some((message.id.to_string(), message.parts.open().cloned().unwrap_or_default()))
         })
         .collect();
     let (text, tool) = (|text: &str| Part::Text(text.into()), |id: &str| Part::ToolCall(id.into()));
