@@ -39,11 +39,13 @@ pub struct Options {
     pub steps: u64,
     /// What is broken on purpose.
     pub sabotage: Sabotage,
+    /// Whether the outcome has the ledgers although nothing was violated.
+    pub tells_ledgers: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { steps: 80, sabotage: Sabotage::None }
+        Self { steps: 80, sabotage: Sabotage::None, tells_ledgers: false }
     }
 }
 
@@ -54,9 +56,9 @@ pub struct Outcome {
     pub wrong: Vec<String>,
     /// What happened, step by step.
     pub trace: Vec<String>,
-    /// The ledgers at the end.
+    /// The ledgers at the end, if something was violated or they were asked for.
     pub ledger: Vec<String>,
-    /// What the clients of other dialects heard, connection by connection.
+    /// The same of what the clients of other dialects heard, connection by connection.
     pub shown: Vec<String>,
     /// Sends that were tried.
     pub sends: u64,
@@ -144,31 +146,47 @@ async fn live(seed: u64, options: Options) -> Outcome {
         world.notice_launches();
     }
     world.heal().await;
-    let mut outcome = world.judge().await;
+    let mut outcome = world.judge(options.tells_ledgers).await;
     outcome.simulated = begun.elapsed();
     outcome
 }
 
+/// What the relay of a world is like.
+fn settings(rng: &mut Rng, mut policies: Policies, sabotage: Sabotage) -> Settings {
+    if sabotage == Sabotage::ForgetsDeadlines {
+        policies.session.send_grace_ms = u64::MAX / 4;
+    }
+    let size_bytes_max = rng.once_in(5).then_some(RETENTION_BYTES);
+    let ring_bursts = RINGS[usize::from(rng.once_in(3))];
+    Settings {
+        policies,
+        bounds: Bounds { ring_bursts, snapshot_every_events: 16 + rng.below(48) },
+        retention: Retention { age_ms_max: None, size_bytes_max },
+        sabotage,
+    }
+}
+
 impl World {
-    async fn begin(mut rng: Rng, disk: SimDisk, options: Options) -> Self {
-        let Options { sabotage, .. } = options;
+    /// A world in which everybody who can has arrived.
+    async fn begin(rng: Rng, disk: SimDisk, options: Options) -> Self {
+        let mut world = Self::made(rng, disk, options.sabotage);
+        world.start_relay().await;
+        // A person can follow a session only once the relay has heard of it.
+        for machine in 0..world.proxies.len() {
+            world.dial_proxy(machine);
+        }
+        for machine in 0..world.plain.len() {
+            world.dial_plain(machine);
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        world.reconnect();
+        world
+    }
+
+    fn made(mut rng: Rng, disk: SimDisk, sabotage: Sabotage) -> Self {
         let clock = SimClock::new();
         let policies = Policies::default();
-        let mut relay_policies = policies;
-        if sabotage == Sabotage::ForgetsDeadlines {
-            relay_policies.session.send_grace_ms = u64::MAX / 4;
-        }
-        let has_retention = rng.once_in(5);
-        let size_bytes_max = has_retention.then_some(RETENTION_BYTES);
-        let settings = Settings {
-            policies: relay_policies,
-            bounds: Bounds {
-                ring_bursts: RINGS[usize::from(rng.once_in(3))],
-                snapshot_every_events: 16 + rng.below(48),
-            },
-            retention: Retention { age_ms_max: None, size_bytes_max },
-            sabotage,
-        };
+        let settings = settings(&mut rng, policies, sabotage);
         let archive = Archive::default();
         let credentials = Credentials::new(sabotage == Sabotage::IgnoresRevocations);
         let uploads = SimUploads::default();
@@ -207,7 +225,7 @@ impl World {
             })
             .collect();
         let clock_jumps = rng.once_in(2);
-        let mut world = Self {
+        Self {
             rng,
             clock,
             policies,
@@ -233,18 +251,7 @@ impl World {
             faults: 0,
             clock_jumps,
             healing: false,
-        };
-        world.start_relay().await;
-        // A person can follow a session only once the relay has heard of it.
-        for machine in 0..world.proxies.len() {
-            world.dial_proxy(machine);
         }
-        for machine in 0..world.plain.len() {
-            world.dial_plain(machine);
-        }
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        world.reconnect();
-        world
     }
 
     async fn start_relay(&mut self) {
@@ -412,30 +419,35 @@ impl World {
         people.map(|person| person.look(|seen| seen.unconfirmed)).all(|open| open == 0)
     }
 
-    async fn judge(mut self) -> Outcome {
+    async fn judge(mut self, tells_ledgers: bool) -> Outcome {
         self.relay.crash();
         let mut outcome = Outcome { faults: self.faults, ..Outcome::default() };
         outcome.sends = self.sent.len() as u64;
         match self.histories().await {
             Err(fault) => outcome.wrong.push(format!("the ledger cannot be read: {fault}")),
-            Ok(histories) => {
-                for history in histories {
-                    let history = match history {
-                        Ok(history) => history,
-                        Err(wrong) => {
-                            outcome.wrong.extend(wrong);
-                            continue;
-                        }
+            Ok(read) => {
+                let (mut histories, mut unread) = (vec![], vec![]);
+                for history in read {
+                    match history {
+                        Ok(history) => histories.push(history),
+                        Err(wrong) => unread.extend(wrong),
+                    }
+                }
+                outcome.wrong.extend(unread);
+                outcome.wrong.extend(histories.iter().flat_map(|history| self.check(history)));
+                outcome.wrong.extend(self.check_people());
+                outcome.events = histories.iter().map(|history| history.events.len()).sum();
+                if tells_ledgers || !outcome.wrong.is_empty() {
+                    let lines = |it: &History| {
+                        let session = it.session.clone();
+                        let line = move |event| format!("{session}: {event:?}");
+                        it.events.iter().map(line).collect::<Vec<_>>()
                     };
-                    outcome.events += history.events.len();
-                    let line = |it| format!("{}: {it:?}", history.session);
-                    outcome.ledger.extend(history.events.iter().map(line));
-                    outcome.wrong.extend(self.check(&history));
+                    outcome.ledger = histories.iter().flat_map(lines).collect();
+                    outcome.shown = self.shown();
                 }
             }
         }
-        outcome.wrong.extend(self.check_people());
-        outcome.shown = self.shown();
         outcome.trace = self.trace;
         outcome
     }

@@ -53,11 +53,13 @@ fn every_sabotage_is_found_out_within_200_seeds() {
 #[test]
 fn the_same_seed_gives_the_same_ledgers() {
     // One of them has its ledger in files.
+    let options = Options { tells_ledgers: true, ..Options::default() };
     for seed in 7..10 {
-        let (one, two) = (run(seed, Options::default()), run(seed, Options::default()));
+        let (one, two) = (run(seed, options), run(seed, options));
         assert!(!one.ledger.is_empty());
         assert_eq!(one.trace, two.trace, "seed {seed}");
         assert_eq!(one.ledger, two.ledger, "seed {seed}");
+        assert_eq!(one.shown, two.shown, "seed {seed}");
     }
 }
 
