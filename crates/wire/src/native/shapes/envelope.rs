@@ -190,11 +190,18 @@ pub(in crate::native) fn without_extensions(text: &str) -> Option<String> {
             Value::Object(fields) => {
                 let before = fields.len();
                 fields.retain(|name, _| !EXTENSIONS.contains(&name.as_str()));
-                let within = fields.values_mut().fold(false, |found, field| strip(field) || found);
-                before != fields.len() || within
+                let mut found = before != fields.len();
+                for field in fields.values_mut() {
+                    found |= strip(field);
+                }
+                found
             }
             Value::Array(entries) => {
-                entries.iter_mut().fold(false, |found, entry| strip(entry) || found)
+                let mut found = false;
+                for entry in entries {
+                    found |= strip(entry);
+                }
+                found
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
         }
