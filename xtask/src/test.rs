@@ -319,7 +319,10 @@ fn lints() -> Step<'static> {
 }
 
 fn documentation() -> Step<'static> {
-    let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
+    // With an example among them, dependencies have the features that they have for the lints, and
+    // are not checked a second time.
+    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--lib", "--examples"]);
+    command.args(["--bin", "farhelm", "--bin", "xtask"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
     step("documentation", vec![], move || program(shell::behind_others(&command, CHECKS_NICENESS)))
 }
