@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["test", options @ ..] => test::run(options).unwrap_or_else(complain),
+        ["test", options @ ..] => test::run(options).unwrap_or_else(|sentence| complain(&sentence)),
         ["dev"] => from_outcome(page::dev(None)),
         ["dev", relay] => from_outcome(page::dev(Some(relay))),
         ["page"] => from_outcome(page::run()),
@@ -72,12 +72,11 @@ fn from_outcome(outcome: Result<bool, String>) -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(sentence) => complain(sentence),
+        Err(sentence) => complain(&sentence),
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it ends here")]
-fn complain(sentence: String) -> ExitCode {
+fn complain(sentence: &str) -> ExitCode {
     shell::complain(&format!("xtask: {sentence}\n{USAGE}"));
     ExitCode::FAILURE
 }

@@ -119,6 +119,11 @@ impl Runner {
         command
     }
 
+    /// Whether tests can be chosen by more than parts of their names.
+    pub(crate) fn can_choose(&self) -> bool {
+        self.has_nextest
+    }
+
     /// Where the run of a profile leaves the time of each test; `None` without nextest.
     pub(crate) fn times(&self, profile: &str) -> Option<PathBuf> {
         self.has_nextest.then(|| times_in(&shell::target(), profile))

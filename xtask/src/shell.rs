@@ -6,6 +6,7 @@
 //! Not here: which programs make up a test run (`test`).
 
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -32,9 +33,9 @@ pub(crate) fn say(line: &str) {
     say_in(LANE.get(), line);
 }
 
-fn say_in(lane: Lane, line: &str) {
+fn say_in(lane: Lane, text: &str) {
     let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{}", labelled(lane, line));
+    let _ = writeln!(out, "{}", labelled(lane, text));
     let _ = out.flush();
 }
 
@@ -43,15 +44,15 @@ pub(crate) fn complain(line: &str) {
     complain_in(LANE.get(), line);
 }
 
-fn complain_in(lane: Lane, line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", labelled(lane, line));
+fn complain_in(lane: Lane, text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", labelled(lane, text));
 }
 
 /// Wide enough for the longest name, so that lines of all lanes stand in one column.
-fn labelled(lane: Lane, line: &str) -> String {
+fn labelled(lane: Lane, text: &str) -> String {
     match lane {
-        Some(lane) => format!("{lane:<8}| {line}"),
-        None => line.to_owned(),
+        Some(lane) => format!("{lane:<8}| {text}"),
+        None => text.to_owned(),
     }
 }
 
@@ -67,6 +68,11 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    // With these, build scripts that look at them run again, and what hangs on them is compiled
+    // again, whenever a command is given with `cargo xtask` after one that was given without.
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_about_this_program(name)) {
+        command.env_remove(name);
+    }
     command
 }
 
@@ -77,6 +83,12 @@ pub(crate) fn host() -> Result<String, String> {
     let version = String::from_utf8_lossy(&version.stdout).into_owned();
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".to_owned())
+}
+
+/// Whether `cargo run` says this of the program that it runs.
+fn is_about_this_program(variable: &OsStr) -> bool {
+    let name = variable.to_string_lossy();
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
 /// Whether this program exists and answers. Says nothing.
@@ -91,14 +103,15 @@ pub(crate) fn target() -> PathBuf {
     root().join(target.unwrap_or_else(|| PathBuf::from("target")))
 }
 
-/// The same program, run only when nothing else wants the processor.
-pub(crate) fn behind_others(command: &Command) -> Command {
+/// The same program, so much nicer: others that want the processor get more of it.
+pub(crate) fn behind_others(command: &Command, niceness: u8) -> Command {
+    let niceness = niceness.to_string();
     let mut probe = Command::new("nice");
-    probe.args(["-n", "10", "true"]);
+    probe.args(["-n", &niceness, "true"]);
     let program = command.get_program();
     let mut behind = Command::new(if answers(probe) { "nice".as_ref() } else { program });
     if behind.get_program() != program {
-        behind.args(["-n", "10"]).arg(program);
+        behind.args(["-n", &niceness]).arg(program);
     }
     behind.args(command.get_args());
     for (name, value) in command.get_envs() {
@@ -131,7 +144,7 @@ pub(crate) fn output(mut command: Command) -> Result<(bool, Vec<u8>), String> {
     let failed = |error: io::Error| format!("could not run {name}: {error}");
     let mut child = command.spawn().map_err(failed)?;
     let lane = LANE.get();
-    let complain = move |line: &str| complain_in(lane, line);
+    let complain = move |text: &str| complain_in(lane, text);
     let err = child.stderr.take().map(|pipe| thread::spawn(move || echo(pipe, complain)));
     let mut bytes = Vec::new();
     if let Some(mut out) = child.stdout.take() {
@@ -151,8 +164,8 @@ pub(crate) fn watch(mut command: Command) -> Result<(bool, Vec<String>), String>
     let failed = |error: io::Error| format!("could not run {name}: {error}");
     let mut child = command.spawn().map_err(failed)?;
     let lane = LANE.get();
-    let say = move |line: &str| say_in(lane, line);
-    let complain = move |line: &str| complain_in(lane, line);
+    let say = move |text: &str| say_in(lane, text);
+    let complain = move |text: &str| complain_in(lane, text);
     let out = child.stdout.take().map(|pipe| thread::spawn(move || echo(pipe, say)));
     let err = child.stderr.take().map(|pipe| thread::spawn(move || echo(pipe, complain)));
     let mut lines = Vec::new();
@@ -203,10 +216,23 @@ mod tests {
     fn a_program_behind_others_does_the_same_in_the_same_place() {
         let mut command = Command::new("pwd");
         command.current_dir("/").env("A", "b");
-        let behind = behind_others(&command);
+        let behind = behind_others(&command, 10);
         assert!(behind.get_envs().any(|(name, value)| name == "A" && value == Some("b".as_ref())));
         let (well, bytes) = output(behind).unwrap();
         assert_eq!((well, &*bytes), (true, &b"/\n"[..]));
+    }
+
+    #[test]
+    fn cargo_is_not_told_which_program_calls_it() {
+        let told = ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME"].map(OsStr::new);
+        assert!(told.into_iter().all(is_about_this_program));
+        let kept = ["CARGO", "CARGO_TARGET_DIR", "CARGO_INCREMENTAL", "PATH"].map(OsStr::new);
+        assert!(!kept.into_iter().any(is_about_this_program));
+        // This test runs under cargo too.
+        let removed = |(name, value): (&OsStr, Option<&OsStr>)| {
+            name == "CARGO_MANIFEST_DIR" && value.is_none()
+        };
+        assert!(cargo().get_envs().any(removed));
     }
 
     #[test]

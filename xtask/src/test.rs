@@ -9,13 +9,13 @@
 //! to be tried.
 //!
 //! Not here: the rules that `tidy` checks, reading a runner's summary (`tally`), its times
-//! (`slowest`), what tests could not try (`untried`).
+//! and failures (`cases`), what tests could not try (`untried`).
 
-mod slowest;
+mod cases;
 pub(crate) mod tally;
 mod untried;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::Instant;
@@ -25,6 +25,9 @@ use crate::agents::{self, Wanted};
 use crate::runner::{Runner, Selection};
 use crate::{browser, ide, page, shell, tidy};
 use tally::Tally;
+
+/// Checks take what is left of the processor: they need nobody's answer in time.
+const CHECKS_NICENESS: u8 = 10;
 
 /// How much is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,10 +85,12 @@ pub(crate) fn run(options: &[&str]) -> Result<ExitCode, String> {
     let begun = Instant::now();
     let untried = untried::begin(&shell::target())?;
     let mut runner = Runner::find();
-    let mut times: Vec<PathBuf> =
-        ["default", "quick", "agents", "ides"].iter().filter_map(|it| runner.times(it)).collect();
+    let mut times: Vec<PathBuf> = ["default", "quick", "agents", "ides", "simulation"]
+        .iter()
+        .filter_map(|it| runner.times(it))
+        .collect();
     times.push(page::times());
-    slowest::forget(&times);
+    cases::forget(&times);
 
     let mut done = vec![perform(format()), perform(house_rules())];
     let (built, fetched) = thread::scope(|scope| {
@@ -103,7 +108,7 @@ pub(crate) fn run(options: &[&str]) -> Result<ExitCode, String> {
     let lanes = lanes(coverage, is_built.then_some(&runner), fetched.as_ref(), &places);
     done.extend(side_by_side(lanes));
     drop(shared);
-    Ok(report(coverage, done, untried::read(&untried), &slowest::read(&times), begun))
+    Ok(report(coverage, done, untried::read(&untried), &cases::read(&times), begun))
 }
 
 fn read(options: &[&str]) -> Result<Coverage, String> {
@@ -126,12 +131,8 @@ fn fetch(coverage: Coverage) -> Fetched {
 }
 
 /// What tests are told in their environment.
-fn places(
-    untried: &PathBuf,
-    browser: Option<&PathBuf>,
-    shared: Option<&browser::Shared>,
-) -> Places {
-    let mut places = Places::from([(untried::NAMED_BY, untried.clone())]);
+fn places(untried: &Path, browser: Option<&PathBuf>, shared: Option<&browser::Shared>) -> Places {
+    let mut places = Places::from([(untried::NAMED_BY, untried.to_owned())]);
     if let Some(browser) = browser {
         places.insert(browser::NAMED_BY, browser.clone());
     }
@@ -160,6 +161,7 @@ fn lanes<'a>(
     let mut checks = vec![lints(), checked_page()];
     if coverage != Coverage::Quick {
         checks.push(documentation());
+        checks.extend(runner.filter(|runner| runner.can_choose()).map(simulation));
     }
     lanes.push(("checks", checks));
     lanes
@@ -186,7 +188,7 @@ fn report(
     coverage: Coverage,
     done: Vec<Done>,
     untried: Vec<String>,
-    slowest: &[slowest::Timed],
+    cases: &[cases::Case],
     begun: Instant,
 ) -> ExitCode {
     let (mut total, mut failed, mut skipped) = (Tally::default(), Vec::new(), untried);
@@ -205,13 +207,14 @@ fn report(
         skipped.extend(outcome.skipped);
     }
     shell::say(&format!("{:>8.1} s  in all", begun.elapsed().as_secs_f64()));
-    if !slowest.is_empty() {
-        shell::say("\n== the slowest tests");
-    }
-    for test in slowest {
-        shell::say(&test.to_string());
+    shell::say("\n== the slowest tests");
+    for case in cases::slowest(cases) {
+        shell::say(&case.to_string());
     }
     shell::say("");
+    for case in cases::failed(cases) {
+        shell::say(&format!("FAILED: {}", case.name));
+    }
     for sentence in &skipped {
         shell::say(&format!("SKIPPED: {sentence}"));
     }
@@ -312,13 +315,16 @@ fn lints() -> Step<'static> {
     let missing = "clippy is missing: run `rustup component add clippy`";
     let needs = vec![Need { probe: cargo(&["clippy", "--version"]), missing }, c_compiler()];
     let words = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    step("lints", needs, move || program(shell::behind_others(&cargo(&words))))
+    step("lints", needs, move || program(shell::behind_others(&cargo(&words), CHECKS_NICENESS)))
 }
 
 fn documentation() -> Step<'static> {
-    let mut command = cargo(&["doc", "--workspace", "--no-deps"]);
+    // With an example among them, dependencies have the features that they have for the lints, and
+    // are not checked a second time.
+    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--lib", "--examples"]);
+    command.args(["--bin", "farhelm", "--bin", "xtask"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
-    step("documentation", vec![], move || program(shell::behind_others(&command)))
+    step("documentation", vec![], move || program(shell::behind_others(&command, CHECKS_NICENESS)))
 }
 
 fn checked_page() -> Step<'static> {
@@ -332,11 +338,22 @@ fn tests<'a>(runner: &'a Runner, profile: &'static str, places: &'a Places) -> S
         let parts = ["ide::", "acting::", "kill::", "hostile::", "chromium::", "observer::"];
         let skip = |part: &str| ["--skip".to_owned(), part.to_owned()];
         selection.words = parts.into_iter().chain(["seeds::"]).flat_map(skip).collect();
+    } else {
+        selection.filterset = Some("not package(sim)".to_owned());
     }
     step("tests", vec![], move || {
         let mut command = runner.command(&selection);
         command.envs(places);
         let (is_well, lines) = shell::watch(command)?;
+        Ok(Outcome::of(is_well, tally::count(&lines)))
+    })
+}
+
+/// It only computes, in its own time, so it may take what is left of the processor.
+fn simulation(runner: &Runner) -> Step<'_> {
+    step("simulation", vec![], || {
+        let command = runner.command(&Selection::everything("simulation"));
+        let (is_well, lines) = shell::watch(shell::behind_others(&command, CHECKS_NICENESS))?;
         Ok(Outcome::of(is_well, tally::count(&lines)))
     })
 }

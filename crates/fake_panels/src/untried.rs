@@ -5,6 +5,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
+use std::path::Path;
 
 /// Names the file to which each test that could not be tried adds a line.
 pub const UNTRIED_VARIABLE: &str = "FARHELM_TEST_UNTRIED";
@@ -17,9 +18,27 @@ pub fn untried(what: &str, why: &str) {
     let why = why.trim().replace('\n', " / ");
     let _ = writeln!(io::stderr(), "SKIPPED {what}: {why}");
     let Some(path) = std::env::var_os(UNTRIED_VARIABLE) else { return };
+    let written = note(Path::new(&path), what, &why);
+    assert!(written.is_ok(), "{}: {written:?}", path.display());
+}
+
+fn note(path: &Path, what: &str, why: &str) -> io::Result<()> {
     // One write: other tests add their lines at the same time.
     let line = format!("{what}: {why}\n");
-    let file = OpenOptions::new().append(true).create(true).open(&path);
-    let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
-    assert!(written.is_ok(), "{}: {written:?}", path.display());
+    OpenOptions::new().append(true).create(true).open(path)?.write_all(line.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_test_that_could_not_be_tried_adds_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("untried.txt");
+        note(&path, "panels", "no browser").unwrap();
+        note(&path, "pi's client", "no network").unwrap();
+        let told = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(told, "panels: no browser\npi's client: no network\n");
+    }
 }

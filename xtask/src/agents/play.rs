@@ -18,6 +18,10 @@ use crate::test::tally::{self, Tally};
 /// The variable that names the file to which each scenario adds its line.
 const REPORT_VARIABLE: &str = "FARHELM_AGENTS_REPORT";
 
+/// Real programs take long to start, and their tests wait for them. What runs beside them, with a
+/// browser say, is more easily disturbed.
+const NICENESS: u8 = 5;
+
 /// Variables for the tests, and their values.
 pub(crate) type Places = BTreeMap<&'static str, PathBuf>;
 
@@ -37,7 +41,7 @@ pub(crate) fn play(
 ) -> Result<Played, String> {
     let report = report_file()?;
     let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
-    let mut command = runner.command(&selection(&names));
+    let mut command = shell::behind_others(&runner.command(&selection(&names)), NICENESS);
     command.envs(places).env(FOUND_BY, list).env(REPORT_VARIABLE, &report);
     let (is_well, lines) = shell::watch(command)?;
     let told = fs::read_to_string(&report).unwrap_or_default();

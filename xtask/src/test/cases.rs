@@ -1,6 +1,6 @@
-//! The tests that took longest, read from what runners leave behind (JUnit).
+//! Which tests took longest and which failed, read from what runners leave behind (`JUnit`).
 //!
-//! Invariant: a run's table holds only what that run left: older files go first.
+//! Invariant: a run tells only what that run left: older files go first.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,14 +8,15 @@ use std::path::PathBuf;
 /// So many are told.
 const TOLD_MAX: usize = 20;
 
-/// One test and its time.
+/// One test that ran.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Timed {
+pub(crate) struct Case {
     seconds: f64,
-    name: String,
+    pub(crate) name: String,
+    has_failed: bool,
 }
 
-impl std::fmt::Display for Timed {
+impl std::fmt::Display for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:>8.1} s  {}", self.seconds, self.name)
     }
@@ -29,22 +30,33 @@ pub(crate) fn forget(files: &[PathBuf]) {
     }
 }
 
-/// The slowest of all these files.
-pub(crate) fn read(files: &[PathBuf]) -> Vec<Timed> {
+/// All tests of these files, the slowest first.
+pub(crate) fn read(files: &[PathBuf]) -> Vec<Case> {
     let texts = files.iter().filter_map(|file| fs::read_to_string(file).ok());
-    let mut all: Vec<Timed> = texts.flat_map(|text| timed(&text)).collect();
+    let mut all: Vec<Case> = texts.flat_map(|text| cases(&text)).collect();
     all.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
-    all.truncate(TOLD_MAX);
     all
 }
 
-fn timed(junit: &str) -> Vec<Timed> {
+/// Of all tests, the slowest first, those that are told.
+pub(crate) fn slowest(all: &[Case]) -> &[Case] {
+    &all[..all.len().min(TOLD_MAX)]
+}
+
+/// Those that failed.
+pub(crate) fn failed(all: &[Case]) -> impl Iterator<Item = &Case> {
+    all.iter().filter(|case| case.has_failed)
+}
+
+fn cases(junit: &str) -> Vec<Case> {
     let cases = junit.split("<testcase ").skip(1);
     let case = |text: &str| {
         let head = text.split('>').next()?;
         let seconds = attribute(head, "time")?.parse().ok()?;
         let (program, name) = (attribute(head, "classname")?, attribute(head, "name")?);
-        Some(Timed { seconds, name: format!("{program} {name}") })
+        // What a test printed is coded, so these are only there where they are meant.
+        let has_failed = text.contains("<failure") || text.contains("<error");
+        Some(Case { seconds, name: format!("{program} {name}"), has_failed })
     };
     cases.filter_map(case).collect()
 }
@@ -73,8 +85,15 @@ mod tests {
 
     #[test]
     fn each_test_is_read_with_its_program_and_time() {
-        let told: Vec<String> = timed(JUNIT).iter().map(ToString::to_string).collect();
+        let told: Vec<String> = cases(JUNIT).iter().map(ToString::to_string).collect();
         assert_eq!(told, ["     0.2 s  wire::all native::a", "    12.5 s  j.ts words > \"b\""]);
+    }
+
+    #[test]
+    fn a_test_that_failed_is_named() {
+        let all = cases(JUNIT);
+        let names: Vec<&str> = failed(&all).map(|case| &*case.name).collect();
+        assert_eq!(names, ["j.ts words > \"b\""]);
     }
 
     #[test]
@@ -87,10 +106,11 @@ mod tests {
             path
         };
         let files = [file("one", 0..15), file("other", 15..30), folder.path().join("none")];
-        let read_names = || read(&files).into_iter().map(|it| it.name).collect::<Vec<_>>();
-        assert_eq!(read_names().len(), TOLD_MAX);
-        assert_eq!(read_names()[..2], ["c t29", "c t28"]);
+        let all = read(&files);
+        let names: Vec<&str> = slowest(&all).iter().map(|case| &*case.name).collect();
+        assert_eq!((all.len(), names.len()), (30, TOLD_MAX));
+        assert_eq!(names[..2], ["c t29", "c t28"]);
         forget(&files);
-        assert_eq!(read_names(), Vec::<String>::new());
+        assert_eq!(read(&files), []);
     }
 }
