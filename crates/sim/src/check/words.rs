@@ -99,18 +99,25 @@ fn said(dialect: Dialect, recorded: &Recorded) -> Option<Said> {
         Author::Assistant => true,
         Author::System => return None,
     };
-    let text = match dialect {
-        Dialect::Webchannel => text(message, "\n\n"),
-        Dialect::Blob | Dialect::Pi | Dialect::Control => text(message, ""),
-    };
+    let text = text(dialect, message);
     (!text.is_empty()).then_some(Said { by_agent, text })
 }
 
-fn text(message: &Message, between: &str) -> String {
+fn text(dialect: Dialect, message: &Message) -> String {
+    let between = match dialect {
+        Dialect::Webchannel => "\n\n",
+        Dialect::Blob => "\n",
+        Dialect::Pi | Dialect::Control => "",
+    };
+    // The command line of blob takes square brackets for markup.
+    let named = |name: &str| match dialect {
+        Dialect::Blob => format!("(file: {name})"),
+        Dialect::Pi | Dialect::Control | Dialect::Webchannel => format!("[file: {name}]"),
+    };
     let parts = message.parts.open().into_iter().flatten();
     let texts = parts.filter_map(|part| match part {
         Part::Text(text) => Some(text.clone()),
-        Part::File(file) => Some(format!("[file: {}]", file.name)),
+        Part::File(file) => Some(named(&file.name)),
         Part::Thinking(_) | Part::Image(_) | Part::ToolCall(_) => None,
     });
     texts.collect::<Vec<_>>().join(between)
@@ -207,7 +214,7 @@ fn check_blob(name: &str, view: &View, frames: &[Value], is_whole: bool) -> Vec<
                 echoed.remove(id);
             }
             Event::Transcript(transcript::Event::Message(message)) => {
-                let whole = text(message, "\n");
+                let whole = text(Dialect::Blob, message);
                 match message.author {
                     Author::User if !echoed.remove(&message.id) => due.push(whole),
                     Author::Assistant => {
