@@ -120,12 +120,11 @@ impl Process {
                     self.end = Some(end);
                     self.greet()
                 }
-                frame = receive(self.end.as_mut()) => match frame {
-                    Some(frame) => self.hear(&frame),
-                    None => {
-                        self.end = None;
-                        vec![]
-                    }
+                frame = receive(self.end.as_mut()) => if let Some(frame) = frame {
+                    self.hear(&frame)
+                } else {
+                    self.end = None;
+                    vec![]
                 },
                 () = tokio::time::sleep_until(beat_at) => {
                     beat_at = Instant::now() + BEAT;
@@ -167,7 +166,7 @@ impl Process {
                 vec![proxy_frames::encode_snapshot(&[named])]
             }
             Ok(FromRelay::Order(session, order)) if session == self.session => match *order {
-                Order::Deliver { send, .. } => self.deliver(&send.id, send.text),
+                Order::Deliver { send, .. } => self.deliver(&send.id, &send.text),
                 Order::Answer { .. } | Order::Control { .. } => vec![],
             },
             Ok(
@@ -184,7 +183,7 @@ impl Process {
     }
 
     /// The agent gets it, unless it has it, and says it back.
-    fn deliver(&self, id: &MessageId, text: Content<String>) -> Vec<Bytes> {
+    fn deliver(&self, id: &MessageId, text: &Content<String>) -> Vec<Bytes> {
         let text = text.open().cloned().unwrap_or_default();
         let now = self.clock.now();
         let encode = |report| proxy_frames::encode_report(&self.session, &report, None, None, now);

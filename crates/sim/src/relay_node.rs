@@ -183,7 +183,7 @@ impl RelayNode {
         &self,
         end: End,
         dialect: Dialect,
-        principal: Principal,
+        principal: &Principal,
         query: &str,
         testimony: Testimony,
     ) {
@@ -202,19 +202,19 @@ impl RelayNode {
             Dialect::Blob => {
                 let visitor = blob::Connection::new(connection, who, query, limits, now);
                 let visitor = Witness::new(visitor, testimony, twice_in);
-                let socket = self.socket(end, Some(&principal));
+                let socket = self.socket(end, Some(principal));
                 tasks.spawn("visitor", serve_visitor(gate, visitor, socket, None));
             }
             Dialect::Pi => {
                 let visitor = pi::Connection::new(connection, who, query, limits, now);
                 let visitor = Witness::new(visitor, testimony, twice_in);
-                let socket = self.socket(end, Some(&principal));
+                let socket = self.socket(end, Some(principal));
                 tasks.spawn("visitor", serve_visitor(gate, visitor, socket, None));
             }
             Dialect::Control => {
                 let visitor = control::Connection::new(connection, who, query, limits, now);
                 let visitor = Witness::new(visitor, testimony, twice_in);
-                let socket = self.socket(end, Some(&principal));
+                let socket = self.socket(end, Some(principal));
                 tasks.spawn("visitor", serve_visitor(gate, visitor, socket, None));
             }
             Dialect::Webchannel => {

@@ -138,7 +138,8 @@ impl VisitorNode {
         let path = self.lock().speaker.path();
         let mut query = path.split_once('?').map_or_else(String::new, |(_, it)| it.to_owned());
         if let Some(token) = &self.token {
-            query.push_str(&format!("&token={token}"));
+            query.push_str("&token=");
+            query.push_str(token);
         }
         query
     }
@@ -169,12 +170,11 @@ async fn live(state: Arc<Mutex<State>>, mut inbox: mpsc::UnboundedReceiver<Deed>
                     vec![]
                 }
             },
-            frame = receive(end.as_mut()) => match frame {
-                Some(frame) => lock().hear(&frame),
-                None => {
-                    end = None;
-                    vec![]
-                }
+            frame = receive(end.as_mut()) => if let Some(frame) = frame {
+                lock().hear(&frame)
+            } else {
+                end = None;
+                vec![]
             },
         };
         let sent = said.iter().try_for_each(|frame| match end.as_mut() {

@@ -199,7 +199,7 @@ impl World {
             clock.clone(),
         );
         let lies = sabotage == Sabotage::DeliversTwice;
-        let proxies: Vec<_> = (0..1 + rng.below(2))
+        let proxies: Vec<_> = (0..=rng.below(2))
             .map(|n| {
                 let name = format!("machine-{n}");
                 ProxyNode::new(&name, lies, uploads.clone(), clock.clone(), rng.fork())
@@ -216,7 +216,7 @@ impl World {
                 ClientNode::spawn(&format!("person-{n}"), is_full, &sessions, clock.clone())
             })
             .collect();
-        let visitors = (0..1 + rng.below(3))
+        let visitors = (0..=rng.below(3))
             .filter_map(|number| {
                 let dialect = *rng.pick(&Dialect::ALL)?;
                 let session = rng.pick(&sessions)?.clone();
@@ -312,7 +312,7 @@ impl World {
         let Some((near, far)) = self.connect(0) else { return };
         let (node, testimony) = (&self.visitors[visitor], Testimony::default());
         let (principal, query) = (node.principal.clone(), node.query());
-        self.relay.accept_visitor(far, node.dialect, principal, &query, testimony.clone());
+        self.relay.accept_visitor(far, node.dialect, &principal, &query, testimony.clone());
         node.lock().is_connected = true;
         node.does(visitor_node::Deed::Dial(near, testimony));
     }

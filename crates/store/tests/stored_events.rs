@@ -1,5 +1,4 @@
 //! What was ever stored is read for ever: one event of each kind and version.
-#![expect(clippy::unwrap_used, reason = "what a test stands on may fail it")]
 
 use std::collections::BTreeSet;
 

@@ -57,8 +57,8 @@ impl Dialect {
     async fn join(self, world: &World, who: &str) -> Peer {
         let mut peer = self.dial(world, Some(who));
         if self == Self::Blob {
-            peer.say(&request("c", "connect", json!({ "version": "1" }))).await;
-            peer.say(&request("s", "sessions.switch", json!({ "sessionId": SESSION }))).await;
+            peer.say(&request("c", "connect", &json!({ "version": "1" }))).await;
+            peer.say(&request("s", "sessions.switch", &json!({ "sessionId": SESSION }))).await;
             peer.until(|frame| frame["event"] == "session_changed").await;
         }
         peer.rest().await;
@@ -68,7 +68,7 @@ impl Dialect {
     /// A person's message.
     fn message(self, id: &str, text: &str) -> Value {
         match self {
-            Self::Blob => request(id, "agent", json!({ "message": text })),
+            Self::Blob => request(id, "agent", &json!({ "message": text })),
             Self::Pi => json!({
                 "type": "prompt", "id": id, "message": text, "streamingBehavior": "followUp",
             }),
@@ -84,7 +84,7 @@ impl Dialect {
     }
 }
 
-fn request(id: &str, method: &str, params: Value) -> Value {
+fn request(id: &str, method: &str, params: &Value) -> Value {
     let params = params.as_object().unwrap();
     json!({ "type": "req", "id": id, "method": method, "params": params })
 }
@@ -218,7 +218,7 @@ async fn an_answer_that_waits_for_missed_events_is_given_when_its_asker_goes_els
     // In a task of its own, which is as quick as those of the relay.
     let switching = tokio::spawn(async move {
         slow.until(|frame| mentions(frame, "word-1000.")).await;
-        let switch = request("away", "sessions.switch", json!({ "sessionId": "sess_2" }));
+        let switch = request("away", "sessions.switch", &json!({ "sessionId": "sess_2" }));
         slow.say(&switch).await;
         slow
     });

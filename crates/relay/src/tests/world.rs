@@ -477,7 +477,7 @@ impl Peer {
         });
         match found.await {
             Ok(frame) => frame,
-            Err(_) => panic!("it never came; what came: {passed_over:#?}"),
+            Err(late) => panic!("it never came ({late}); what came: {passed_over:#?}"),
         }
     }
 

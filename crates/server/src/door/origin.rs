@@ -131,16 +131,17 @@ impl RefusedPages {
             return;
         }
         let unlogged = self.unlogged.swap(0, Ordering::Relaxed);
-        match origin {
-            Some(origin) => tracing::warn!(
+        if let Some(origin) = origin {
+            tracing::warn!(
                 unlogged,
                 "a page of {origin} was refused; if it should connect, start the relay with \
                  --allow-origin {origin}"
-            ),
-            None => tracing::warn!(
+            );
+        } else {
+            tracing::warn!(
                 unlogged,
                 "a page without an origin (a file, or in a sandbox) was refused"
-            ),
+            );
         }
     }
 }

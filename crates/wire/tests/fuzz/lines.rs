@@ -25,8 +25,11 @@ use crate::fuzz::world::World;
 const LINES_MAX: usize = 100;
 const NOW: Timestamp = Timestamp(1_773_915_330_000);
 
+/// A name, and what is done with an input.
+type Target = (&'static str, fn(&[u8]));
+
 /// One for each folder of `fixtures/fuzz` whose inputs are frames.
-pub(crate) const TARGETS: [(&str, fn(&[u8])); 7] = [
+pub(crate) const TARGETS: [Target; 7] = [
     ("native_client", native_client),
     ("native_proxy", native_proxy),
     ("link", link),

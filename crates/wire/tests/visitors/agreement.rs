@@ -112,13 +112,13 @@ impl Counting for pi::relay::Pi {
     }
 
     fn told(stage: &mut Stage<Self>, name: &str) -> Told {
-        let state = stage.ask(name, json!({ "type": "get_state" }))["data"].clone();
+        let answer = stage.ask(name, json!({ "type": "get_state" }))["data"].clone();
         let heard = &stage.client(name).heard;
         let update = heard.iter().rfind(|frame| frame["type"] == "queue_update");
         let list = |which: &str| update.map_or(vec![], |update| strings(&update[which]));
         let waiting = [list("steering"), list("followUp")].concat();
-        assert_eq!(state["pendingMessageCount"], waiting.len());
-        Told { messages: state["messageCount"].as_u64(), waiting }
+        assert_eq!(answer["pendingMessageCount"], waiting.len());
+        Told { messages: answer["messageCount"].as_u64(), waiting }
     }
 
     fn truth(stage: &Stage<Self>) -> Told {

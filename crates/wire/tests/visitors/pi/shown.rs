@@ -390,13 +390,12 @@ impl Page {
 }
 
 fn text(message: &Value) -> String {
-    match &message["content"] {
-        Value::String(words) => words.clone(),
-        parts => {
-            let parts = parts.as_array().unwrap().iter();
-            parts.filter_map(|part| part["text"].as_str()).collect()
-        }
+    let content = &message["content"];
+    if let Value::String(words) = content {
+        return words.clone();
     }
+    let parts = content.as_array().unwrap().iter();
+    parts.filter_map(|part| part["text"].as_str()).collect()
 }
 
 // spec: pi/history.6
