@@ -184,6 +184,17 @@ fn an_old_journal_never_gives_a_number_twice() {
 }
 
 #[test]
+fn a_number_that_nobody_can_have_reached_does_not_end_the_counting() {
+    let mut sender = Sender::default();
+    sender.resume(u64::MAX);
+    let first = sender.push("a");
+    assert_eq!(sender.push("b"), first + 1);
+    let mut sender = Sender::restore(u64::MAX, [Numbered { number: u64::MAX, frame: "a" }]);
+    let first = sender.push("b");
+    assert_eq!(sender.push("c"), first + 1);
+}
+
+#[test]
 fn leftovers_of_a_shortened_journal_are_left_out() {
     let frames = [2, 3, 5, 4].map(|number| Numbered { number, frame: () });
     let sender = Sender::restore(2, frames);

@@ -11,6 +11,7 @@ use crate::ide::dialects::{decide, stop, talk};
 use crate::ide::foreign::{ending, fetched, times_said};
 use crate::ide::person::{asked, choose, upload};
 use crate::ide::stage::{Stage, healthy, id};
+use crate::ide::starting::free_port;
 use crate::support::{Lines, PATIENCE, said};
 
 const PICTURE: &[u8] = include_bytes!("../agents/picture.png");
@@ -38,7 +39,9 @@ fn opencode(stage: &mut Stage) -> Opencode {
     let environment = prepare_home(Agent::Opencode, &home, &model.base_url()).unwrap();
     let (program, script, path) = fetched("opencode");
     let mut command = ending(&program);
-    command.args(script).args(["serve", "--hostname", "127.0.0.1", "--port", "0"]);
+    // For 0 it takes a port that it likes, and another opencode may listen there.
+    let port = free_port().to_string();
+    command.args(script).args(["serve", "--hostname", "127.0.0.1", "--port", &port]);
     command.env_clear().envs(environment).env("PATH", path).current_dir(&workspace);
     let url = stage.serve(command);
     stage.up();

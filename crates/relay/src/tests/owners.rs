@@ -94,8 +94,11 @@ async fn a_session_that_is_damaged_refuses_and_the_others_go_on() {
     let world = World::new().await;
     let _machine = world.machine_with(&[SESSION, "sess_2"]).await;
     world.disk.damage(&SESSION.into());
-    assert!(is_failed(&world.relay.command(&SESSION.into(), wish("m1")).await));
-    assert!(is_failed(&world.relay.command(&SESSION.into(), wish("m2")).await));
+    for id in ["m1", "m2"] {
+        let answer = world.relay.command(&SESSION.into(), wish(id)).await;
+        let Err(Denied::Code(code, _)) = answer else { panic!("{answer:?}") };
+        assert_eq!(code.as_str(), "session_damaged");
+    }
     world.relay.command(&"sess_2".into(), wish("m1")).await.unwrap();
 }
 

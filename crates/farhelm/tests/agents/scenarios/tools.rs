@@ -27,17 +27,19 @@ pub(crate) async fn tool_approved(agent: &'static Agent) -> Verdict {
     assert_eq!(ran["status"], "completed", "{ran}");
     assert_eq!(ran["kind"], "execute", "{ran}");
     assert!(stage.said(sent.mark).contains("done:"), "{}", stage.said(sent.mark));
-    text_comes_before_its_tool(&stage, &sent);
+    text_comes_before_its_tool(agent, &stage, &sent);
     Verdict::Works
 }
 
-/// The model says that it will use a tool, then uses it: so everybody sees it.
-fn text_comes_before_its_tool(stage: &Stage, sent: &Sent) {
+/// What the model says before it uses a tool comes before the tool. Not every API of the model
+/// lets it say something there; Claude's does.
+fn text_comes_before_its_tool(agent: &Agent, stage: &Stage, sent: &Sent) {
     let frames = stage.client.since(sent.mark);
     let place = |fits: &dyn Fn(&Value) -> bool| frames.iter().position(fits);
     let said = place(&|frame| words(&frame["message"]["content"]).contains("I will use"));
     let called = place(&|frame| frame["type"] == "tool_call");
-    assert!(said.is_some() && said < called, "said: {said:?}, called: {called:?}: {frames:#?}");
+    assert!(said.is_some() || agent.name != "claude", "{frames:#?}");
+    assert!(said < called, "said: {said:?}, called: {called:?}: {frames:#?}");
 }
 
 /// What is refused does not happen, and the session goes on.
