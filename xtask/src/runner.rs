@@ -124,9 +124,10 @@ impl Runner {
         self.has_nextest
     }
 
-    /// Where the run of a profile leaves the time of each test; `None` without nextest.
+    /// Where the run of a profile leaves the time of each test; `None` without nextest, which
+    /// keeps them in the checkout, wherever cargo builds.
     pub(crate) fn times(&self, profile: &str) -> Option<PathBuf> {
-        self.has_nextest.then(|| times_in(&shell::target(), profile))
+        self.has_nextest.then(|| times_in(&shell::root().join("target"), profile))
     }
 }
 
