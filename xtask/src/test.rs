@@ -143,28 +143,30 @@ fn places(untried: &Path, browser: Option<&PathBuf>, shared: Option<&browser::Sh
 }
 
 /// What is done side by side, each lane in its order. Without a build, only what needs none.
+///
+/// Two lanes: more of them are quicker, but then browsers and agents wait so long for a processor
+/// that their tests meet what no person would.
 fn lanes<'a>(
     coverage: Coverage,
     runner: Option<&'a Runner>,
     fetched: Option<&'a Fetched>,
     places: &'a Places,
 ) -> Vec<(&'static str, Vec<Step<'a>>)> {
-    let mut lanes = Vec::new();
+    let (mut first, mut second) = (Vec::new(), Vec::new());
     if let Some(runner) = runner {
         let profile = if coverage == Coverage::Quick { "quick" } else { "default" };
-        lanes.push(("tests", vec![tests(runner, profile, places)]));
+        first.push(tests(runner, profile, places));
         if let Some(fetched) = fetched {
-            lanes.push(("page", vec![journeys(fetched), ides(runner, fetched, places)]));
-            lanes.push(("agents", vec![real_agents(runner, fetched, places)]));
+            first.push(real_agents(runner, fetched, places));
+            second.extend([journeys(fetched), ides(runner, fetched, places)]);
         }
     }
-    let mut checks = vec![lints(), checked_page()];
+    second.extend([lints(), checked_page()]);
     if coverage != Coverage::Quick {
-        checks.push(documentation());
-        checks.extend(runner.filter(|runner| runner.can_choose()).map(simulation));
+        second.push(documentation());
+        second.extend(runner.filter(|runner| runner.can_choose()).map(simulation));
     }
-    lanes.push(("checks", checks));
-    lanes
+    vec![("tests", first), ("checks", second)]
 }
 
 fn side_by_side<'a>(lanes: Vec<(&'static str, Vec<Step<'a>>)>) -> Vec<Done> {

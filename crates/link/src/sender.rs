@@ -4,10 +4,6 @@
 
 use std::collections::VecDeque;
 
-/// The highest number that the other end or a journal can make this end count on from. No link
-/// comes near it: what is beyond is damage, and must not make the next number overflow.
-const RESUMED_MAX: u64 = u64::MAX / 2;
-
 /// A frame with its number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbered<F> {
@@ -38,11 +34,10 @@ impl<F> Sender<F> {
     /// As a journal remembers it. Frames that `acked` covers, and any that do not rise, are left
     /// out: they are leftovers of a journal that was cut while it was being shortened.
     pub fn restore(acked: u64, frames: impl IntoIterator<Item = Numbered<F>>) -> Self {
-        let acked = acked.min(RESUMED_MAX);
-        let mut sender = Self { acked, next: acked + 1, outbox: VecDeque::new() };
+        let mut sender = Self { acked, next: acked.saturating_add(1), outbox: VecDeque::new() };
         for numbered in frames {
-            if numbered.number >= sender.next && numbered.number <= RESUMED_MAX {
-                sender.next = numbered.number + 1;
+            if numbered.number >= sender.next {
+                sender.next = numbered.number.saturating_add(1);
                 sender.outbox.push_back(numbered);
             }
         }
@@ -54,10 +49,11 @@ impl<F> Sender<F> {
         self.next
     }
 
-    /// Takes a frame in and gives its number.
+    /// Takes a frame in and gives its number. No link comes near the highest number there is:
+    /// one that a damaged journal or a lying relay names must not make the next one overflow.
     pub fn push(&mut self, frame: F) -> u64 {
         let number = self.next;
-        self.next += 1;
+        self.next = self.next.saturating_add(1);
         self.outbox.push_back(Numbered { number, frame });
         number
     }
@@ -65,7 +61,7 @@ impl<F> Sender<F> {
     /// The relay says how far it ever heard this numbering. Should that be further than this end
     /// remembers (its journal came from a backup), those numbers are never given again.
     pub fn resume(&mut self, received: u64) {
-        self.next = self.next.max(received.min(RESUMED_MAX) + 1);
+        self.next = self.next.max(received.saturating_add(1));
     }
 
     /// The relay has everything up to `through`. Returns whether that is news; a word about frames

@@ -41,6 +41,8 @@ pub(crate) struct Client {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     heard: Vec<Value>,
     begun: Instant,
+    /// When it said something last.
+    said_at: tokio::time::Instant,
     asked: u64,
 }
 
@@ -56,7 +58,8 @@ impl Mark {
 impl Client {
     pub(crate) async fn connect(url: &str) -> Self {
         let (socket, _) = connect_async(url).await.unwrap();
-        let mut client = Self { socket, heard: vec![], begun: Instant::now(), asked: 0 };
+        let (begun, said_at) = (Instant::now(), tokio::time::Instant::now());
+        let mut client = Self { socket, heard: vec![], begun, said_at, asked: 0 };
         client
             .say(json!({"type": "connection_hello", "peer_role": "browser",
                 "client_name": "agents-test", "client_id": "agents-test", "features": FEATURES}))
@@ -90,6 +93,7 @@ impl Client {
 
     pub(crate) async fn say(&mut self, mut frame: Value) {
         frame["protocol_version"] = json!(1);
+        self.said_at = tokio::time::Instant::now();
         self.socket.send(Message::text(frame.to_string())).await.unwrap();
     }
 
@@ -120,11 +124,12 @@ impl Client {
                 return Some(frame.clone());
             }
             next = self.heard.len();
-            let beat = (tokio::time::Instant::now() + BEAT).min(until);
-            match tokio::time::timeout_at(beat, self.hear()).await {
+            // Counted from what was said last: who waits briefly and often would never beat.
+            let beat = self.said_at + BEAT;
+            match tokio::time::timeout_at(beat.min(until), self.hear()).await {
                 Ok(true) => {}
                 Ok(false) => panic!("closed while waiting for {what}:\n{}", self.shown()),
-                Err(_) if beat < until => self.beat().await,
+                Err(_) if beat <= until => self.beat().await,
                 Err(_) => return None,
             }
         }

@@ -57,7 +57,7 @@ fn decode_line(line: &[u8]) -> Option<Record> {
         return None;
     }
     match (payload.first()?, payload.get(1)?) {
-        (b'R', b' ') => serde_json::from_slice(&payload[2..]).ok(),
+        (b'R', b' ') => serde_json::from_slice(&payload[2..]).ok().filter(is_countable),
         (b'F', b' ') => decode_frame(&payload[2..]),
         _ => None,
     }
@@ -69,7 +69,13 @@ fn decode_frame(payload: &[u8]) -> Option<Record> {
     let (number, means) = head.split_once(' ')?;
     let means: Option<Means> = serde_json::from_str(means).ok()?;
     let frame = Bytes::copy_from_slice(&payload[tab + 1..]);
-    Some(Record::Frame { number: number.parse().ok()?, frame, means })
+    Some(Record::Frame { number: number.parse().ok()?, frame, means }).filter(is_countable)
+}
+
+/// Whether a number can come after those that the record names. No link comes near the highest
+/// one there is: a record that names it is damaged.
+fn is_countable(record: &Record) -> bool {
+    !matches!(record, Record::Frame { number: u64::MAX, .. } | Record::Acked(u64::MAX))
 }
 
 /// CRC-32, as in Ethernet and zip.

@@ -533,7 +533,7 @@ proptest! {
             "window_title": &words, "machine_label": &name, "model_id": &name,
             "permission_mode": &words, "prompt_id": &name, "choice_id": &name,
             "message": &words, "stop": true, "effort": &words, "title": &words,
-            "sessions": [&words], "position": number, "conversation_id": &words, "fork": true,
+            "sessions": [&words], "position": number, "conversation_id": &name, "fork": true,
             "tool_call_id": &name, "at_sequence": number, "offset": number, "limit": number,
             "after": number,
         });
