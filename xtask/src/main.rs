@@ -28,7 +28,8 @@ usage: cargo xtask <command>
   bench-web                   what a streamed word and a first view cost in a browser
   codegen                     write the page's types from the frames of crates/wire
   tidy                        the rules of the house alone
-  sim --seeds N [--from S]    the simulation, over N seeds from S on (default 0)
+  sim --seeds N [--from S]    the simulation, over N seeds from S on (default 0); it stops at the
+      [--go-on]               first that is wrong, or goes on and lists them all
   kill --times N              the process test: kill relay and proxy N times
   fuzz --seconds N [--seed S] every dialect against spoilt frames, for N seconds
   fuzz --coverage SECONDS     every decoder, led by what each input reaches, for so long in all

@@ -10,12 +10,9 @@ use crate::{coverage, shell};
 
 /// Runs the simulation over a range of seeds, optimised.
 pub(crate) fn simulate(options: &[&str]) -> Result<bool, String> {
-    let (seeds, from) = sim_options(options)?;
+    check_sim(options)?;
     let mut command = shell::cargo();
-    command.args(["run", "--release", "--package", "sim", "--", "--seeds"]).arg(seeds.to_string());
-    if let Some(from) = from {
-        command.arg("--from").arg(from.to_string());
-    }
+    command.args(["run", "--release", "--package", "sim", "--"]).args(options);
     shell::succeeds(command)
 }
 
@@ -63,16 +60,22 @@ fn fuzz_options(options: &[&str]) -> Result<(u64, Option<u64>), String> {
     Ok((seconds.ok_or("fuzz needs --seconds N or --coverage SECONDS")?, seed))
 }
 
-fn sim_options(options: &[&str]) -> Result<(u64, Option<u64>), String> {
-    let (mut seeds, mut from) = (None, None);
-    for pair in options.chunks(2) {
-        match *pair {
-            ["--seeds", raw] => seeds = Some(number("--seeds", raw)?),
-            ["--from", raw] => from = Some(number("--from", raw)?),
-            _ => return Err(format!("sim does not know {:?}", pair.join(" "))),
-        }
+/// The simulation reads its options itself; what is wrong with them is told before it is built.
+fn check_sim(mut options: &[&str]) -> Result<(), String> {
+    let mut has_seeds = false;
+    loop {
+        options = match *options {
+            [] if has_seeds => return Ok(()),
+            [] => return Err("sim needs --seeds N".to_owned()),
+            ["--go-on", ref rest @ ..] => rest,
+            [name @ ("--seeds" | "--from"), raw, ref rest @ ..] => {
+                number(name, raw)?;
+                has_seeds |= name == "--seeds";
+                rest
+            }
+            _ => return Err(format!("sim does not know {:?}", options.join(" "))),
+        };
     }
-    Ok((seeds.ok_or("sim needs --seeds N")?, from))
 }
 
 fn number(option: &str, raw: &str) -> Result<u64, String> {
@@ -84,9 +87,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sim_takes_a_count_and_an_optional_start() {
-        assert_eq!(sim_options(&["--seeds", "5"]), Ok((5, None)));
-        assert_eq!(sim_options(&["--from", "9", "--seeds", "5"]), Ok((5, Some(9))));
+    fn sim_takes_a_count_a_start_and_whether_to_go_on() {
+        assert_eq!(check_sim(&["--seeds", "5"]), Ok(()));
+        assert_eq!(check_sim(&["--from", "9", "--go-on", "--seeds", "5"]), Ok(()));
     }
 
     #[test]
@@ -101,8 +104,12 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_unknown_is_named() {
-        assert_eq!(sim_options(&[]), Err("sim needs --seeds N".to_owned()));
-        assert_eq!(sim_options(&["--seed"]), Err("sim does not know \"--seed\"".to_owned()));
+        assert_eq!(check_sim(&["--go-on"]), Err("sim needs --seeds N".to_owned()));
+        assert_eq!(check_sim(&["--seed"]), Err("sim does not know \"--seed\"".to_owned()));
+        assert_eq!(
+            check_sim(&["--seeds", "x"]),
+            Err("--seeds needs a whole number, not \"x\"".to_owned())
+        );
         assert_eq!(kill(&["--times", "x"]), Err("--times needs a whole number, not \"x\"".into()));
     }
 }

@@ -91,8 +91,10 @@ pub enum Command {
         /// Why.
         failure: Failure,
     },
-    /// A session was closed or erased: it belongs to no machine any more.
+    /// A session was closed: it belongs to no machine any more.
     Gone(SessionId),
+    /// A session was erased.
+    Erased(SessionId),
     /// Time passed.
     Tick,
 }
@@ -202,6 +204,7 @@ impl Fleet {
                 launch(self.launches.failed(request, label, failure)).collect()
             }
             Command::Gone(session) => machine(self.machines.forget(session)).collect(),
+            Command::Erased(session) => machine(self.machines.erase(session)).collect(),
             Command::Tick => vec![],
         })
     }

@@ -237,11 +237,13 @@ impl Relay {
         }
         // Its machine may have come back while that was committed.
         self.refuse_reached(session)?;
+        // Recorded first: a machine that does not know that its session's end was recorded would
+        // otherwise bring it back.
+        self.fleet(fleet::Command::Erased(session.clone())).await?;
         self.owners().remove(session);
         let erased = self.0.shared.books.erase(session).await;
         erased.map_err(|fault| Denied::Failed(fault.to_string()))?;
         self.0.shared.directory.remove(session);
-        let _ = self.fleet(fleet::Command::Gone(session.clone())).await;
         Ok(())
     }
 

@@ -43,11 +43,6 @@ pub(crate) fn read(
     Ok(History { session: session.clone(), events, is_erased })
 }
 
-/// Whether nothing is told but that the session is there, or over.
-pub(crate) fn is_husk(history: &History) -> bool {
-    history.events.iter().all(|recorded| matches!(recorded.event, Event::Status(_)))
-}
-
 /// The ledger by itself.
 pub(crate) fn check_ledger(history: &History) -> Vec<String> {
     let session = &history.session;
@@ -105,13 +100,9 @@ pub(crate) fn check_agent(history: &History, received: &[(MessageId, String)]) -
     wrong
 }
 
-/// A send that its machine does not come for fails when its grace time is over. Only for worlds
-/// in which the clock was not set, and between starts of the relay.
-pub(crate) fn check_deadlines(
-    history: &History,
-    grace_ms: u64,
-    starts: &[Timestamp],
-) -> Vec<String> {
+/// A send that its machine does not come for fails when its grace time is over, also when the
+/// relay was restarted meanwhile. Only for worlds in which the clock was not set.
+pub(crate) fn check_deadlines(history: &History, grace_ms: u64) -> Vec<String> {
     let session = &history.session;
     let (mut waiting, mut down_since) = (BTreeMap::new(), Some(Timestamp(0)));
     let mut wrong = vec![];
@@ -123,8 +114,7 @@ pub(crate) fn check_deadlines(
                     for (id, accepted) in &waiting {
                         let since: Timestamp = since.max(*accepted);
                         let waited_ms = now.ms_since(since);
-                        let restarted = starts.iter().any(|at| *at >= since && *at <= now);
-                        if waited_ms > grace_ms + LATE_MS_MAX && !restarted {
+                        if waited_ms > grace_ms + LATE_MS_MAX {
                             wrong.push(format!("{session}: {id} waited for {waited_ms} ms"));
                         }
                     }

@@ -162,6 +162,7 @@ impl Process {
                     meta: Meta::of_agent("parrot".into()),
                     health: Health::Healthy,
                     activity: None,
+                    is_over: false,
                 };
                 vec![proxy_frames::encode_snapshot(&[named])]
             }

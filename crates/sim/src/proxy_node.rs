@@ -107,11 +107,6 @@ impl ProxyNode {
         self.lock().sessions.iter().cloned().collect()
     }
 
-    /// Whether it has a session, or still has to tell of its end.
-    pub(crate) fn has(&self, session: &SessionId) -> bool {
-        self.lock().open.contains(session)
-    }
-
     /// What a session's agent received, by the agent's own record.
     pub(crate) fn received(&self, session: &SessionId) -> Vec<demo::Line> {
         let lines = self.records.lines(session);

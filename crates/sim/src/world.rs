@@ -8,7 +8,7 @@ mod steps;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use domain::{SessionId, Timestamp};
+use domain::SessionId;
 use relay::ports::Clock as _;
 use relay::{Bounds, Policies};
 use serde_json::json;
@@ -94,8 +94,6 @@ struct World {
     credentials: Credentials,
     uploads: SimUploads,
     relay: RelayNode,
-    /// When it was started.
-    starts: Vec<Timestamp>,
     proxies: Vec<ProxyNode>,
     plain: Vec<PlainProxy>,
     people: Vec<ClientNode>,
@@ -170,7 +168,7 @@ impl World {
     /// A world in which everybody who can has arrived.
     async fn begin(rng: Rng, disk: SimDisk, options: Options) -> Self {
         let mut world = Self::made(rng, disk, options.sabotage);
-        world.start_relay().await;
+        world.relay.start().await;
         // A person can follow a session only once the relay has heard of it.
         for machine in 0..world.proxies.len() {
             world.dial_proxy(machine);
@@ -234,7 +232,6 @@ impl World {
             credentials,
             uploads,
             relay,
-            starts: vec![],
             proxies,
             plain,
             people,
@@ -254,17 +251,12 @@ impl World {
         }
     }
 
-    async fn start_relay(&mut self) {
-        self.starts.push(self.clock.now());
-        self.relay.start().await;
-    }
-
     /// After a loss of power the relay is started again.
     async fn relight(&mut self) {
         if self.disk.files().is_some_and(FileDisk::is_dark) {
             self.note("the power was lost in the middle of a commit");
             self.relay.crash();
-            self.start_relay().await;
+            self.relay.start().await;
         }
     }
 
@@ -365,7 +357,7 @@ impl World {
         loop {
             self.relight().await;
             if !self.relay.is_up() {
-                self.start_relay().await;
+                self.relay.start().await;
             }
             for proxy in &mut self.proxies {
                 proxy.away_until = None;
@@ -491,18 +483,14 @@ impl World {
     fn check(&self, history: &History) -> Vec<String> {
         let session = &history.session;
         if self.erased.contains(session.as_str()) && !history.is_erased {
-            // Its machine may not have heard that its end was recorded, and tell of it again.
-            let is_husk = check::is_husk(history);
-            return (!is_husk)
-                .then(|| format!("{session}: was erased and is there"))
-                .into_iter()
-                .collect();
+            let first = history.events.first();
+            return vec![format!("{session}: was erased and is there, with {first:?}")];
         }
         let mut wrong = check::check_ledger(history);
         wrong.extend(check::check_agent(history, &self.received(&history.session)));
         if !self.clock_jumps {
             let grace_ms = self.policies.session.send_grace_ms;
-            wrong.extend(check::check_deadlines(history, grace_ms, &self.starts));
+            wrong.extend(check::check_deadlines(history, grace_ms));
         }
         let due = [Form::Full, Form::Plain].map(|form| check::due(history, form));
         for person in &self.people {

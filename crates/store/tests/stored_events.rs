@@ -65,6 +65,7 @@ kinds! { FLEET_KINDS, fleet_kind, fleet::Event:
     fleet::Event::Launch(launches::Event::Settled { .. }) => "launch.settled",
     fleet::Event::Machine(machines::Event::Connected { .. }) => "machine.connected",
     fleet::Event::Machine(machines::Event::Disconnected { .. }) => "machine.disconnected",
+    fleet::Event::Machine(machines::Event::Erased { .. }) => "machine.erased",
     fleet::Event::Machine(machines::Event::Offered { .. }) => "machine.offered",
     fleet::Event::Machine(machines::Event::Registered { .. }) => "machine.registered",
     fleet::Event::Machine(machines::Event::Unregistered { .. }) => "machine.unregistered",

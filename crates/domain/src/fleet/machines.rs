@@ -2,7 +2,7 @@
 //!
 //! Not here: launches (`launches`), telling whether a named session is one we know (`matching`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,10 @@ use crate::session::status::Via;
 use crate::{
     AgentType, ConnectionId, MachineLabel, Refusal, SessionId, TargetSignature, Timestamp,
 };
+
+/// Erased sessions that are remembered, the newest ones. A machine that comes back after so many
+/// more, and does not know yet that the end of an earlier one was recorded, tells of it once more.
+pub const ERASED_MAX: usize = 1_024;
 
 /// What a proxy has to offer. A plain v1 proxy does not say.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +120,11 @@ pub enum Event {
         /// Which session.
         session: SessionId,
     },
+    /// A session was erased: it belongs to no machine, and is remembered as erased.
+    Erased {
+        /// Which session.
+        session: SessionId,
+    },
 }
 
 /// One machine.
@@ -134,6 +143,9 @@ pub struct Machine {
 pub struct Machines {
     machines: BTreeMap<MachineLabel, Machine>,
     sessions: BTreeMap<SessionId, Registered>,
+    /// The oldest first.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    erased: VecDeque<SessionId>,
 }
 
 impl Machines {
@@ -196,6 +208,17 @@ impl Machines {
     pub fn forget(&self, session: &SessionId) -> Vec<Event> {
         let known = self.sessions.contains_key(session);
         known.then(|| Event::Unregistered { session: session.clone() }).into_iter().collect()
+    }
+
+    /// A session is erased. A machine that has not heard that its end was recorded will name it
+    /// once more.
+    pub fn erase(&self, session: &SessionId) -> Vec<Event> {
+        vec![Event::Erased { session: session.clone() }]
+    }
+
+    /// Whether a session was erased, and did not begin anew since.
+    pub fn is_erased(&self, session: &SessionId) -> bool {
+        self.erased.contains(session)
     }
 
     /// The machine that a launch goes to: the named one; else one that knows the folder; else the
@@ -267,10 +290,19 @@ impl Machines {
                 if let Some(machine) = self.machines.get_mut(&registered.machine) {
                     machine.active_at = at;
                 }
+                self.erased.retain(|erased| erased != session);
                 self.sessions.insert(session.clone(), registered.clone());
             }
             Event::Unregistered { session } => {
                 self.sessions.remove(session);
+            }
+            Event::Erased { session } => {
+                self.sessions.remove(session);
+                self.erased.retain(|erased| erased != session);
+                self.erased.push_back(session.clone());
+                if self.erased.len() > ERASED_MAX {
+                    self.erased.pop_front();
+                }
             }
         }
     }

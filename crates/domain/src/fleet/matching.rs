@@ -21,6 +21,8 @@ pub struct Named {
     pub health: Health,
     /// What its agent is doing.
     pub activity: Option<Activity>,
+    /// It is over, and named because the relay has not acknowledged that yet.
+    pub is_over: bool,
 }
 
 /// What a proxy's words about its sessions come to.
@@ -30,6 +32,8 @@ pub struct Claim {
     pub accepted: Vec<(SessionId, Named)>,
     /// Another machine's.
     pub refused: Vec<SessionId>,
+    /// Over and erased: what their machine still tells of them is for nobody.
+    pub erased: Vec<SessionId>,
     /// Named without an id, and not to be told by signature.
     pub unmatched: usize,
     /// Its own until now, and no longer named.
@@ -47,6 +51,10 @@ pub(super) fn claim(machines: &Machines, machine: &MachineLabel, named: Vec<Name
             continue;
         };
         if claim.accepted.iter().any(|(known, _)| *known == session) {
+            continue;
+        }
+        if named.is_over && machines.is_erased(&session) {
+            claim.erased.push(session);
             continue;
         }
         match machines.registered(&session) {

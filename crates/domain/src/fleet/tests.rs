@@ -126,7 +126,7 @@ fn wish(request: &str) -> LaunchWish {
 fn named(session: Option<&str>, signature: Option<&str>) -> Named {
     let meta = Meta { signature: signature.map(Into::into), ..Meta::of_agent("demo".into()) };
     let session = session.map(Into::into);
-    Named { session, meta, health: Health::Healthy, activity: None }
+    Named { session, meta, health: Health::Healthy, activity: None, is_over: false }
 }
 
 fn brief(event: &Event) -> String {
@@ -143,6 +143,7 @@ fn brief(event: &Event) -> String {
                 format!("{session} is on {}", registered.machine)
             }
             places::Event::Unregistered { session } => format!("{session} is gone"),
+            places::Event::Erased { session } => format!("{session} is erased"),
         },
         Event::Launch(event) => match event {
             facts::Event::Requested(launch) => {

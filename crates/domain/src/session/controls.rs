@@ -195,6 +195,12 @@ impl Controls {
         self.pending.get(request)
     }
 
+    /// Whether somebody wants this run stopped.
+    pub fn has_interrupt(&self, of: &RunId) -> bool {
+        let control = |pending: &Pending| matches!(&pending.control, Control::Interrupt { run: Some(run) } if run == of);
+        self.pending.values().any(control)
+    }
+
     /// Interrupts of a run that has ended: done if the run was stopped, else too late.
     pub fn void_interrupts(&self, ended: &RunId, was_stopped: bool) -> Vec<Event> {
         let of_run = self.pending.iter().filter(|(_, pending)| {

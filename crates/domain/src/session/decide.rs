@@ -11,7 +11,7 @@ use super::{
     Event, Policy, ReplayCursor, Session, config, controls, delivery, prompts, queue, runs, status,
     transcript,
 };
-use crate::content::{Author, Digest, Failure, Message, Part};
+use crate::content::{Author, Digest, Failure, Message, Part, Usage};
 use crate::{Content, MessageId, Principal, Refusal, RequestId, RunId, Timestamp};
 
 impl Session {
@@ -205,7 +205,8 @@ impl Session {
             Report::Context(context) => said(transcript::Event::Context(*context)),
             Report::RunStarted { run, cause } => self.start_run(run, cause.as_ref()),
             Report::RunEnded { run, outcome, usage } => {
-                self.end_run(self.runs.end(run, outcome, usage.as_ref()))
+                let is_cut = matches!(outcome, runs::Outcome::Cut(_));
+                self.end_run(run, outcome, usage.as_ref(), is_cut)
             }
             Report::SendDelivered { id, attempt, run } => {
                 let Some(send) = self.sends.handed(id, *attempt) else { return Ok(vec![]) };
@@ -235,7 +236,7 @@ impl Session {
                 let gone = self.prompts.withdraw_all_but(prompts);
                 let mut events: Vec<_> = gone.into_iter().map(Event::Prompt).collect();
                 if self.runs.active() != run.as_ref() {
-                    events.extend(self.end_run(self.runs.cut()));
+                    events.extend(self.cut_run("Its machine came back and no longer knows of it"));
                 }
                 events
             }
@@ -323,21 +324,41 @@ impl Session {
         events
     }
 
-    /// A run that the new one cuts off takes its interrupts with it.
+    /// A run that was never told to end is cut off by the next one.
     fn start_run(&self, run: &RunId, cause: Option<&MessageId>) -> Vec<Event> {
-        let started = self.runs.start(run, cause).into_iter().flat_map(|event| match event {
-            runs::Event::Started { .. } => vec![Event::Run(event)],
-            runs::Event::Ended { .. } => self.end_run(Some(event)),
-        });
-        started.collect()
+        let Some(started) = self.runs.start(run, cause) else { return vec![] };
+        let mut events = self.cut_run("Another run began, and nothing was told of this one's end");
+        events.push(Event::Run(started));
+        events
     }
 
-    /// Interrupts are bound to the run that they were meant for.
-    fn end_run(&self, ended: Option<runs::Event>) -> Vec<Event> {
-        let Some(runs::Event::Ended { run, outcome, usage }) = ended else { return vec![] };
+    /// Ends what is going on although nothing told its end. Where somebody wanted it stopped, that
+    /// is why it is over; else `why` says it, for a person.
+    fn cut_run(&self, why: &str) -> Vec<Event> {
+        let Some(run) = self.runs.active() else { return vec![] };
+        let cut = || runs::Outcome::Cut(runs::Cut { why: why.to_owned(), lasted_ms: None });
+        let was_stopped = self.controls.has_interrupt(run);
+        let outcome = if was_stopped { runs::Outcome::Interrupted } else { cut() };
+        self.end_run(run, &outcome, None, true)
+    }
+
+    /// Interrupts are bound to the run that they were meant for. Tools that are at work go on,
+    /// unless their agent is gone.
+    fn end_run(
+        &self,
+        run: &RunId,
+        outcome: &runs::Outcome,
+        usage: Option<&Usage>,
+        agent_is_gone: bool,
+    ) -> Vec<Event> {
+        let Some(ended) = self.runs.end(run, outcome, usage) else { return vec![] };
+        let mut events = vec![];
+        if agent_is_gone {
+            events.extend(self.transcript.cancel_tools().map(Event::Transcript));
+        }
+        events.push(Event::Run(ended));
         let stopped = matches!(outcome, runs::Outcome::Interrupted | runs::Outcome::Cut(_));
-        let voided = self.controls.void_interrupts(&run, stopped);
-        let mut events = vec![Event::Run(runs::Event::Ended { run, outcome, usage })];
+        let voided = self.controls.void_interrupts(run, stopped);
         events.extend(voided.into_iter().map(Event::Control));
         events
     }
@@ -385,7 +406,7 @@ impl Session {
         let owed =
             self.prompts.owed().map(|owed| prompts::Event::Confirmed(owed.prompt.id.clone()));
         events.extend(owed.chain(self.prompts.withdraw_all_but(&[])).map(Event::Prompt));
-        events.extend(self.end_run(self.runs.cut()));
+        events.extend(self.cut_run("The session was closed"));
         let gone = Failure::new(SESSION_NOT_CONNECTED, "The session was closed");
         let voided = self.runs.active();
         for kind in [
@@ -434,7 +455,7 @@ impl Session {
                     .collect();
                 // The end of a run would be told by the journal that told its start.
                 if self.status.link() != via.link.as_ref() {
-                    events.extend(self.end_run(self.runs.cut()));
+                    events.extend(self.cut_run("Its machine came back without its record of it"));
                 }
                 let (via, meta, activity) = (via.clone(), meta.clone(), activity.clone());
                 events.push(Event::Status(status::Event::Up {

@@ -37,11 +37,11 @@ pub enum Event {
 pub enum Outcome {
     /// The agent was done.
     Completed,
-    /// A person stopped it, or nobody knows what did.
+    /// A person stopped it.
     Interrupted,
     /// The agent gave up.
     Failed(String),
-    /// Its machine stopped in the middle of it.
+    /// Its end was not told by its agent: its machine stopped in the middle of it, say.
     Cut(Cut),
 }
 
@@ -82,14 +82,10 @@ impl Runs {
         self.cause.as_ref()
     }
 
-    /// A run starts; one that was never told to end ends as interrupted first.
-    pub fn start(&self, run: &RunId, cause: Option<&MessageId>) -> Vec<Event> {
-        if self.active() == Some(run) || self.last_ended.as_ref() == Some(run) {
-            return vec![];
-        }
-        let mut events: Vec<_> = self.cut().into_iter().collect();
-        events.push(Event::Started { run: run.clone(), cause: cause.cloned() });
-        events
+    /// A run starts. A repeated word starts nothing.
+    pub fn start(&self, run: &RunId, cause: Option<&MessageId>) -> Option<Event> {
+        let is_known = self.active() == Some(run) || self.last_ended.as_ref() == Some(run);
+        (!is_known).then(|| Event::Started { run: run.clone(), cause: cause.cloned() })
     }
 
     /// A run ends. A word about another run than the active one changes nothing.
@@ -99,12 +95,6 @@ impl Runs {
             outcome: outcome.clone(),
             usage: usage.cloned(),
         })
-    }
-
-    /// What was going on when the agent went away.
-    pub fn cut(&self) -> Option<Event> {
-        let run = self.active()?.clone();
-        Some(Event::Ended { run, outcome: Outcome::Interrupted, usage: None })
     }
 
     /// Cannot fail: what is recorded has happened.

@@ -267,7 +267,8 @@ fn brief(event: &Event) -> String {
             runs::Event::Started { run, .. } => format!("{run} started"),
             runs::Event::Ended { run, outcome, .. } => match outcome {
                 Outcome::Completed => format!("{run} completed"),
-                Outcome::Interrupted | Outcome::Cut(_) => format!("{run} interrupted"),
+                Outcome::Interrupted => format!("{run} interrupted"),
+                Outcome::Cut(_) => format!("{run} cut off"),
                 Outcome::Failed(_) => format!("{run} failed"),
             },
         },
@@ -293,7 +294,9 @@ fn brief(event: &Event) -> String {
         Event::Transcript(event) => match event {
             transcript::Event::Message(message) => format!("message {}", message.id),
             transcript::Event::ToolCall(call) => format!("tool call {}", call.id),
-            transcript::Event::ToolUpdate(update) => format!("tool update {}", update.id),
+            transcript::Event::ToolUpdate(update) => {
+                format!("tool {}: {:?}", update.id, update.status)
+            }
             transcript::Event::Plan(_) => "plan".to_owned(),
             transcript::Event::Notice(notice) => format!("notice {}", notice.kind),
             transcript::Event::Context(context) => format!("context {}", context.used_tokens),

@@ -11,13 +11,19 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::content::{Author, Digest, Message, PlanEntry, ToolCall, ToolUpdate};
-use crate::{Content, MessageId};
+use crate::content::{
+    Author, Digest, Message, PlanEntry, ToolCall, ToolDetail, ToolStatus, ToolUpdate,
+};
+use crate::{Content, MessageId, ToolCallId};
 
 /// Messages that are remembered for recognising repeats.
 pub const MESSAGES_REMEMBERED_MAX: usize = 1_024;
 /// Delivered sends whose echo a scraping proxy may still report.
 pub const ECHOES_AWAITED_MAX: usize = 64;
+
+/// Tool calls at work that are remembered. The end of an older one is not told when its run is cut
+/// off.
+pub const TOOLS_OPEN_MAX: usize = 256;
 
 /// Facts about the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +97,9 @@ pub struct Transcript {
     /// Echoes that were seen before the delivery was reported.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     early: VecDeque<Digest>,
+    /// Tool calls of which nothing says yet that they are over, the oldest first.
+    #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
+    tools: VecDeque<ToolCallId>,
     /// How full the context was when the agent last said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     context: Option<ContextUse>,
@@ -157,6 +166,18 @@ impl Transcript {
     /// Whether a message of this id is remembered.
     pub fn knows(&self, id: &MessageId) -> bool {
         self.ids.contains(id)
+    }
+
+    /// What becomes of the tool calls at work when the agent that made them is gone.
+    pub fn cancel_tools(&self) -> impl Iterator<Item = Event> {
+        self.tools.iter().map(|id| {
+            let (id, status) = (id.clone(), ToolStatus::Cancelled);
+            Event::ToolUpdate(ToolUpdate {
+                id,
+                status,
+                detail: Content::Open(ToolDetail::default()),
+            })
+        })
     }
 
     /// How full the agent's context is, where it said so.
@@ -236,8 +257,20 @@ impl Transcript {
                     None => push_bounded(&mut self.early, *digest),
                 }
             }
-            Event::ToolCall(_) | Event::ToolUpdate(_) | Event::Plan(_) | Event::Notice(_) => {}
+            Event::ToolCall(ToolCall { id, status, .. })
+            | Event::ToolUpdate(ToolUpdate { id, status, .. }) => self.follow_tool(id, *status),
+            Event::Plan(_) | Event::Notice(_) => {}
             Event::Context(context) => self.context = Some(*context),
+        }
+    }
+
+    fn follow_tool(&mut self, id: &ToolCallId, status: ToolStatus) {
+        self.tools.retain(|open| open != id);
+        if !status.is_over() {
+            self.tools.push_back(id.clone());
+            if self.tools.len() > TOOLS_OPEN_MAX {
+                self.tools.pop_front();
+            }
         }
     }
 }

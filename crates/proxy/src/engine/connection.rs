@@ -186,7 +186,8 @@ impl Engine {
         let mut named: Vec<_> = open.map(|(id, opened)| self.named(id, opened)).collect();
         if with_closing {
             let over = self.book.closing.iter();
-            named.extend(over.map(|(id, opened)| self.named(id, opened)));
+            let over = over.map(|(id, opened)| Named { is_over: true, ..self.named(id, opened) });
+            named.extend(over);
         }
         self.send_if_up(proxy_frames::encode_snapshot(&named));
     }
@@ -209,6 +210,7 @@ impl Engine {
             meta,
             health: live.and_then(|live| live.health).unwrap_or(Health::Healthy),
             activity: live.and_then(|live| live.activity.clone()),
+            is_over: false,
         }
     }
 

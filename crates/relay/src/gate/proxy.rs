@@ -349,7 +349,7 @@ impl Gate {
             self.sessions.remove(&session);
             // Whichever connection it was reached through: this machine has it no more.
             let gone = Change::Down { connection: None, reason: DownReason::TargetGone };
-            self.relay.tell(&session, Command::Relay(gone), Reply::Nobody).await;
+            self.relay.say(&session, Command::Relay(gone), Reply::Nobody).await;
         }
     }
 
@@ -407,6 +407,8 @@ impl Gate {
                 }
                 Err(Denied::Refused(refusal)) => {
                     tracing::debug!(session = %about, %refusal, "a report was refused");
+                    // The end of a session is refused where it was recorded before.
+                    let _ = ends.map(|session| returns.send(Returned::Ended(session)));
                     let _ = number.map(|number| returns.send(Returned::Done(number)));
                     let _ = returns.send(Returned::Refused(about, Box::new(refusal)));
                 }
@@ -461,7 +463,7 @@ impl Gate {
         for session in &self.sessions {
             let connection = Some(self.connection.clone());
             let down = Change::Down { connection, reason: DownReason::ProxyDisconnected };
-            self.relay.tell(session, Command::Relay(down), Reply::Nobody).await;
+            self.relay.say(session, Command::Relay(down), Reply::Nobody).await;
         }
     }
 }

@@ -439,8 +439,8 @@ impl<V: Visitor> Gate<V> {
             }
         }
         let Some(place) = self.place.as_mut() else { return };
-        if page.events.is_empty() && !page.has_more {
-            place.passes_over(page.head);
+        if !page.has_more {
+            place.reached(page.head);
         }
         if place.is_behind() {
             return self.catch_up();

@@ -163,11 +163,6 @@ impl World {
         let Some(session) = self.rng.pick(&launched).cloned() else { return };
         if self.closed.contains(&session) {
             let id = SessionId::from(session.as_str());
-            // A machine that has not heard that its word of the end was recorded would say it
-            // again, and with it that there is such a session.
-            if self.proxies.iter().any(|proxy| proxy.has(&id)) {
-                return;
-            }
             let erased = self.relay.erase(&id).await;
             self.note(&format!("{session} is erased: {erased}"));
             if erased {
@@ -223,7 +218,7 @@ impl World {
         self.note("the relay crashes");
         self.relay.crash();
         tokio::time::sleep(Duration::from_millis(self.rng.below(3_000))).await;
-        self.start_relay().await;
+        self.relay.start().await;
     }
 
     async fn crash_proxy(&mut self) {
@@ -271,7 +266,7 @@ impl World {
         if flipped {
             self.damaged = Some(session);
         }
-        self.start_relay().await;
+        self.relay.start().await;
     }
 
     /// What a session holds before it is harmed.

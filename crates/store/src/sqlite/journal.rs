@@ -28,6 +28,24 @@ impl SqliteLedger {
     pub(super) fn write_group(&mut self, group: &[Append]) -> Result<Verdicts, Fault> {
         self.make_room()?;
         let mut before = Vec::with_capacity(group.len());
+        match self.admit_and_write(group, &mut before) {
+            Ok((rows, sections, verdicts)) => {
+                self.publish(&rows, sections, before);
+                Ok(verdicts)
+            }
+            Err(fault) => {
+                self.forget_heads(before);
+                Err(fault)
+            }
+        }
+    }
+
+    /// Writes what may go in. What was known of each admitted stream comes into `before`.
+    fn admit_and_write<'a>(
+        &mut self,
+        group: &'a [Append],
+        before: &mut Vec<(&'a SessionId, Known)>,
+    ) -> Result<(Vec<Packed>, Vec<Vec<Content>>, Verdicts), Fault> {
         let mut rows = Vec::new();
         let mut row = Row::default();
         let mut verdicts = Vec::with_capacity(group.len());
@@ -45,17 +63,9 @@ impl SqliteLedger {
         if !row.is_empty() {
             rows.push(row.finish());
         }
-        let written = read_back(&rows, before.len())
-            .and_then(|sections| self.write_rows(&rows).map(|()| sections));
-        let sections = match written {
-            Ok(sections) => sections,
-            Err(fault) => {
-                self.forget_heads(before);
-                return Err(fault);
-            }
-        };
-        self.publish(&rows, sections, before);
-        Ok(verdicts)
+        let sections = read_back(&rows, before.len())?;
+        self.write_rows(&rows)?;
+        Ok((rows, sections, verdicts))
     }
 
     /// Nothing was written. Newest first, so that a stream that appended twice ends where it began.

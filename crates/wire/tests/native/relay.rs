@@ -228,6 +228,14 @@ impl Relay {
         self.carry_out(name, outputs);
     }
 
+    /// Reads the page that was asked for first.
+    pub(crate) fn read_one(&mut self) {
+        let (name, job) = self.reads.remove(0);
+        let page = self.page(&job).unwrap();
+        let outputs = self.clients.get_mut(&name).unwrap().machine.on_page(job, page, self.now);
+        self.carry_out(&name, outputs);
+    }
+
     pub(crate) fn read_now(&mut self) {
         self.slow_reads = false;
         for (name, job) in std::mem::take(&mut self.reads) {
@@ -279,6 +287,11 @@ impl Relay {
         let recorded = performed.outcome.unwrap();
         stream.ledger.extend(recorded.iter().cloned());
         self.publish(&id.into(), &recorded, |name| name != deaf);
+    }
+
+    /// Another relay's sessions are this one's; the queues of its clients lost all of it.
+    pub(crate) fn take_over_unheard(&mut self, other: Self) {
+        self.sessions.extend(other.sessions);
     }
 
     fn fleet(&mut self, command: &fleet::Command) -> Result<(), Refusal> {

@@ -155,6 +155,59 @@ fn a_send_that_could_not_be_recorded_is_an_error_that_names_it() {
     assert!(covers(&expected, &heard(&mut relay, "a")[0]));
 }
 
+/// Told before the events that this client is about to read, the state would make it skip them.
+#[test]
+fn a_repeated_send_to_a_session_that_came_up_unheard_overtakes_none_of_its_events() {
+    let mut relay = greeted(&[]);
+    let mut without_a = Relay::new();
+    without_a.session_up("sess_2", "demo");
+    let send = json!({"type": "send_message", "protocol_version": 1, "session_id": "sess_2",
+        "client_message_id": "m", "content": "x", "created_at": "2026-03-19T10:16:30.000Z"});
+    without_a.text(
+        "b",
+        &json!({"type": "connection_hello", "protocol_version": 1,
+        "peer_role": "browser", "client_name": "b"})
+        .to_string(),
+    );
+    without_a.text("b", &send.to_string());
+    relay.take_over_unheard(without_a);
+    relay.text("a", &send.to_string());
+    assert_eq!(heard(&mut relay, "a"), [] as [Value; 0]);
+    relay.lag("a");
+    let told = heard(&mut relay, "a");
+    let sequences: Vec<_> = told.iter().map(|frame| frame["sequence"].as_u64()).collect();
+    assert_eq!(sequences, [Some(1), Some(2)], "{told:?}");
+    relay.text("a", &send.to_string());
+    assert_eq!(heard(&mut relay, "a")[0]["type"], "message_accepted", "it has heard all of it");
+}
+
+/// Told before it, the state would be one of a history that is about to be replaced.
+#[test]
+fn a_repeated_send_is_told_after_the_history_that_begins_anew() {
+    let mut relay = greeted(&[]);
+    let send = json!({"type": "send_message", "protocol_version": 1, "session_id": "sess_1",
+        "client_message_id": "m", "content": "x", "created_at": "2026-03-19T10:16:30.000Z"});
+    relay.text("a", &send.to_string());
+    relay.report("sess_1", said("x"));
+    heard(&mut relay, "a");
+    let head = relay.ledger("sess_1").last().unwrap().sequence.0;
+    relay.forget_before("sess_1", head);
+    relay.open("a");
+    relay.slow_reads = true;
+    let mut hello: Value = serde_json::from_str(&hello(&[])).unwrap();
+    hello["resume"] = json!({"sessions": [{"session_id": "sess_1", "last_sequence": 1}]});
+    relay.text("a", &hello.to_string());
+    while heard(&mut relay, "a").iter().all(|frame| frame["type"] != "connection_error") {
+        relay.read_one();
+    }
+    relay.text("a", &send.to_string());
+    assert_eq!(heard(&mut relay, "a"), [] as [Value; 0]);
+    relay.read_now();
+    let told = heard(&mut relay, "a");
+    let kinds: Vec<_> = told.iter().map(|frame| frame["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["history_snapshot", "message_accepted"]);
+}
+
 fn delta(offset: u64, words: &str) -> Delta {
     let words = Content::Open(words.to_owned());
     Delta { message: "d1".into(), part: 0, voice: Voice::Text, offset, words }

@@ -39,6 +39,40 @@ fn another_machines_session_is_refused_also_while_that_machine_is_away() {
     assert_eq!(registered.machine, "attic".into());
 }
 
+// spec: native/proxy_session_snapshot.3
+#[test]
+fn an_erased_session_that_is_named_as_over_does_not_come_back() {
+    let mut story = Story::with_attic();
+    story.name("socket-1", vec![named(Some("s-1"), None)]);
+    assert_eq!(story.perform(&Command::Erased("s-1".into())).unwrap(), ["s-1 is erased"]);
+    let over = || Named { is_over: true, ..named(Some("s-1"), None) };
+    let claim = story.name("socket-1", vec![over()]);
+    assert_eq!((accepted(&claim), claim.erased), (vec![], vec!["s-1".into()]));
+    assert!(story.fleet.machines().registered(&"s-1".into()).is_none());
+
+    let claim = story.name("socket-1", vec![named(Some("s-1"), None)]);
+    assert_eq!(accepted(&claim), ["s-1"], "opened again under its old id");
+    let claim = story.name("socket-1", vec![over()]);
+    assert_eq!(accepted(&claim), ["s-1"], "the end of what was opened again is told");
+}
+
+#[test]
+fn a_session_that_is_over_before_the_relay_heard_of_it_is_accepted() {
+    let mut story = Story::with_attic();
+    let over = Named { is_over: true, ..named(Some("s-1"), None) };
+    assert_eq!(accepted(&story.name("socket-1", vec![over])), ["s-1"]);
+}
+
+#[test]
+fn only_the_newest_erased_sessions_are_remembered() {
+    let mut story = Story::with_attic();
+    for n in 0..=places::ERASED_MAX {
+        story.perform(&Command::Erased(format!("s-{n}").as_str().into())).unwrap();
+    }
+    let machines = story.fleet.machines();
+    assert!(!machines.is_erased(&"s-0".into()) && machines.is_erased(&"s-1".into()));
+}
+
 #[test]
 fn one_machines_words_drop_nothing_of_another() {
     let mut story = Story::with_attic();

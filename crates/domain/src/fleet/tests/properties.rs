@@ -132,6 +132,7 @@ fn command() -> impl Strategy<Value = Command> {
             failure: Failure::new("agent_not_open", "words"),
         }),
         1 => session().prop_map(|session| Command::Gone(session.into())),
+        1 => session().prop_map(|session| Command::Erased(session.into())),
         2 => Just(Command::Tick),
     ]
 }

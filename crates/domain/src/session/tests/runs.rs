@@ -1,6 +1,7 @@
 //! Runs begin, end, and are cut.
 
 use super::*;
+use crate::content::{ToolCall, ToolDetail, ToolKind, ToolStatus, ToolUpdate};
 
 #[test]
 fn a_run_starts_once_and_ends_once() {
@@ -23,10 +24,10 @@ fn a_word_about_another_run_ends_nothing() {
 }
 
 #[test]
-fn a_run_that_was_never_told_to_end_is_interrupted_by_the_next() {
+fn a_run_that_was_never_told_to_end_is_cut_off_by_the_next() {
     let mut story = Story::linked();
     story.run_starts("r1");
-    assert_eq!(story.run_starts("r2"), ["r1 interrupted", "r2 started"]);
+    assert_eq!(story.run_starts("r2"), ["r1 cut off", "r2 started"]);
 }
 
 #[test]
@@ -36,7 +37,7 @@ fn a_returning_proxy_that_does_not_name_the_run_cuts_it() {
     story.send("m1").unwrap();
     story.down();
     story.up("socket-2", Some(JOURNAL));
-    assert_eq!(story.resumed(&[], None), ["r1 interrupted", "handed over m1"]);
+    assert_eq!(story.resumed(&[], None), ["r1 cut off", "handed over m1"]);
 }
 
 #[test]
@@ -54,7 +55,7 @@ fn a_returning_proxy_that_names_the_run_goes_on_with_it() {
 fn a_returning_proxy_with_another_run_cuts_the_old_one() {
     let mut story = Story::linked();
     story.run_starts("r1");
-    assert_eq!(story.resumed(&[], Some("r2")), ["r1 interrupted"]);
+    assert_eq!(story.resumed(&[], Some("r2")), ["r1 cut off"]);
     assert_eq!(story.run_starts("r2"), ["r2 started"]);
 }
 
@@ -100,5 +101,44 @@ fn a_run_that_its_machine_cut_off_is_over_with_the_interrupts_that_were_meant_fo
     let cut =
         crate::session::runs::Cut { why: "the machine stopped".to_owned(), lasted_ms: Some(4_000) };
     let ended = story.run_ends("r1", Outcome::Cut(cut));
-    assert_eq!(ended, ["r1 interrupted", "settled stop: ok"]);
+    assert_eq!(ended, ["r1 cut off", "settled stop: ok"]);
+}
+
+#[test]
+fn what_was_at_work_in_a_run_that_is_cut_off_is_cancelled() {
+    let mut story = Story::linked();
+    story.run_starts("r1");
+    for (id, status) in [("t1", ToolStatus::Running), ("t2", ToolStatus::Completed)] {
+        story.report(Report::ToolCall(tool_call(id, status))).unwrap();
+    }
+    story.report(Report::ToolCall(tool_call("t3", ToolStatus::Pending))).unwrap();
+    let update = |id: &str, status| {
+        let detail = Content::Open(ToolDetail::default());
+        Report::ToolUpdate(ToolUpdate { id: id.into(), status, detail })
+    };
+    story.report(update("t3", ToolStatus::Failed)).unwrap();
+    assert_eq!(story.resumed(&[], None), ["tool t1: Cancelled", "r1 cut off"]);
+    story.run_starts("r2");
+    assert_eq!(story.resumed(&[], None), ["r2 cut off"], "each once");
+}
+
+#[test]
+fn what_a_run_leaves_at_work_when_it_ends_by_itself_goes_on() {
+    let mut story = Story::linked();
+    story.run_starts("r1");
+    story.report(Report::ToolCall(tool_call("t1", ToolStatus::Running))).unwrap();
+    assert_eq!(story.run_ends("r1", Outcome::Completed), ["r1 completed"]);
+}
+
+fn tool_call(id: &str, status: ToolStatus) -> ToolCall {
+    let detail = Content::Open(ToolDetail::default());
+    ToolCall {
+        id: id.into(),
+        tool: "Bash".to_owned(),
+        kind: ToolKind::Execute,
+        status,
+        detail,
+        parent: None,
+        run: None,
+    }
 }

@@ -157,7 +157,7 @@ fn tool_calls_and_updates_are_recorded_as_they_come() {
         status: ToolStatus::Completed,
         detail: Content::Open(crate::content::ToolDetail::default()),
     };
-    assert_eq!(story.report(Report::ToolUpdate(update)).unwrap(), ["tool update t1"]);
+    assert_eq!(story.report(Report::ToolUpdate(update)).unwrap(), ["tool t1: Completed"]);
 }
 
 #[test]

@@ -13,8 +13,10 @@ pub(super) struct Place {
     pub(super) session: SessionId,
     /// `None` until it is known where to begin.
     tail: Option<Tail>,
-    /// The newest event that went by meanwhile.
-    seen: Sequence,
+    /// The newest event that is known of, shown or not.
+    known: Sequence,
+    /// What was known when the read that is on its way began.
+    known_before: Sequence,
     /// How far words in the making were shown; the words themselves are the relay's to keep.
     drafts: Drafts,
     /// Passing events from before are in the drafts that came with the join.
@@ -31,7 +33,8 @@ impl Place {
         Self {
             session,
             tail: None,
-            seen: Sequence(0),
+            known: Sequence(0),
+            known_before: Sequence(0),
             drafts: Drafts::without_words(),
             joined_at: Sequence(0),
             is_reading: false,
@@ -48,22 +51,14 @@ impl Place {
         }
         self.joined_at = head;
         self.is_asking = false;
-        match &mut self.tail {
-            None => {
-                let mut tail = Tail::new(head);
-                tail.on_lag(self.seen);
-                self.tail = Some(tail);
-            }
-            // The state is newer than what was shown: the events up to it come first.
-            Some(tail) => {
-                tail.on_lag(head);
-            }
-        }
+        self.known = self.known.max(head);
+        // The state may be newer than what was shown: the events up to it come first.
+        self.tail.get_or_insert(Tail::new(head)).on_lag(self.known);
     }
 
     /// A live event. Whether to show it now.
     pub(super) fn shows(&mut self, recorded: &Recorded) -> bool {
-        self.seen = self.seen.max(recorded.sequence);
+        self.known = self.known.max(recorded.sequence);
         let Some(tail) = &mut self.tail else { return false };
         match tail.on_live(recorded.sequence) {
             Live::Show => {
@@ -83,10 +78,16 @@ impl Place {
         shows
     }
 
-    /// Retention left nothing to read up to this event.
-    pub(super) fn passes_over(&mut self, head: Sequence) {
-        if let Some(tail) = &mut self.tail {
-            tail.on_read(head);
+    /// Everything up to `head`, the ledger's last event, was read.
+    pub(super) fn reached(&mut self, head: Sequence) {
+        let Some(tail) = &mut self.tail else { return };
+        // Retention may have left nothing to read up to it.
+        tail.on_read(head);
+        if head < self.known && self.known == self.known_before {
+            // What was known before this read began, and is not there, will not come: to wait for
+            // it would be to read for ever.
+            self.known = head;
+            *tail = Tail::new(tail.cursor());
         }
     }
 
@@ -97,10 +98,10 @@ impl Place {
     }
 
     pub(super) fn lagged(&mut self, head: Sequence) {
-        self.seen = self.seen.max(head);
+        self.known = self.known.max(head);
         self.is_unsure = true;
         if let Some(tail) = &mut self.tail {
-            tail.on_lag(head);
+            tail.on_lag(self.known);
         }
     }
 
@@ -121,7 +122,7 @@ impl Place {
     pub(super) fn wants(&mut self) -> Option<(SessionId, Sequence)> {
         let tail = self.tail.as_ref().filter(|tail| tail.is_behind() && !self.is_reading)?;
         let after = tail.cursor();
-        self.is_reading = true;
+        (self.is_reading, self.known_before) = (true, self.known);
         Some((self.session.clone(), after))
     }
 
@@ -186,9 +187,25 @@ mod tests {
         place.lagged(Sequence(9));
         assert_eq!(place.wants(), Some(("s".into(), Sequence(5))));
         place.has_read();
-        place.passes_over(Sequence(9));
+        place.reached(Sequence(9));
         assert!(!place.is_behind() && place.wants().is_none());
         assert!(place.shows(&event(10)));
+    }
+
+    #[test]
+    fn what_is_not_in_the_ledger_is_read_for_once() {
+        let mut place = Place::new("s".into());
+        place.joined(Sequence(5), &[]);
+        place.lagged(Sequence(9));
+        assert_eq!(place.wants(), Some(("s".into(), Sequence(5))));
+        assert!(!place.shows(&event(10)), "told while the ledger is read: it may be there by now");
+        place.has_read();
+        place.reached(Sequence(7));
+        assert_eq!(place.wants(), Some(("s".into(), Sequence(7))));
+        place.has_read();
+        place.reached(Sequence(7));
+        assert!(!place.is_behind() && place.wants().is_none());
+        assert!(place.shows(&event(8)));
     }
 
     #[test]

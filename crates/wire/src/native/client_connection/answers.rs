@@ -13,6 +13,9 @@ use crate::native::frames::{
 use crate::native::refusals;
 use crate::native::shapes::Envelope;
 
+/// States of one session that wait to be told again while its ledger is read.
+const REPEATED_WAITING_MAX: usize = 64;
+
 impl ClientConnection {
     /// Nothing came of what was asked.
     pub fn on_denied(&mut self, asked: Asked, denied: Denied, now: Timestamp) -> Vec<Output> {
@@ -24,7 +27,7 @@ impl ClientConnection {
         match asked {
             Asked::Send { session, id } => {
                 if let Some(Refusal::SendRepeated(told)) = refusal {
-                    return self.send_repeated(&session, &told);
+                    return self.send_repeated(&session, *told);
                 }
                 vec![Self::send_denied(session, id, &failure, now)]
             }
@@ -45,10 +48,29 @@ impl ClientConnection {
     }
 
     /// A state told again must not overtake the events before it: one that this connection has
-    /// not heard yet is told by its own event, in its place.
-    fn send_repeated(&self, session: &SessionId, told: &Told) -> Vec<Output> {
-        let heard = self.feeds.get(session).is_none_or(|feed| feed.tail.cursor() >= told.sequence);
-        if heard { vec![told_again(session, told)] } else { vec![] }
+    /// not heard yet is told by its own event, in its place. Nothing was heard of a session that
+    /// came up after the welcome and whose events this connection missed: they are about to come.
+    fn send_repeated(&mut self, session: &SessionId, told: Told) -> Vec<Output> {
+        let feed = self.feeds.get_mut(session);
+        let Some(feed) = feed.filter(|feed| feed.tail.cursor() >= told.sequence) else {
+            return vec![];
+        };
+        if !feed.is_reading() {
+            return vec![told_again(session, &told)];
+        }
+        // What is read may begin after this event, and replace all that the client had. Beyond the
+        // bound nothing is told, and the client asks once more.
+        if feed.repeated.len() < REPEATED_WAITING_MAX {
+            feed.repeated.push(told);
+        }
+        vec![]
+    }
+
+    /// The states that waited for a read to end.
+    pub(super) fn tell_repeated(&mut self, session: &SessionId) -> Vec<Output> {
+        let Some(feed) = self.feeds.get_mut(session) else { return vec![] };
+        let repeated = std::mem::take(&mut feed.repeated);
+        repeated.iter().map(|told| told_again(session, told)).collect()
     }
 
     fn send_denied(session: SessionId, id: MessageId, failure: &Failure, now: Timestamp) -> Output {

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use domain::passing::{Delta, Passing};
+use domain::session::delivery::Told;
 use domain::session::{Card, Event, Recorded, controls};
 use domain::{Live, Sequence, SessionId, Tail, Timestamp};
 
@@ -22,6 +23,8 @@ pub(super) struct Feed {
     pub(super) known_before: Sequence,
     /// History that was asked for meanwhile.
     pub(super) asks: VecDeque<Ask>,
+    /// States to tell again once nothing is being read.
+    pub(super) repeated: Vec<Told>,
     /// Words in the making went by untold.
     pub(super) wants_drafts: bool,
     /// The last event up to which every one was told, where some later ones were not: the client
@@ -37,6 +40,7 @@ impl Default for Feed {
             reading: None,
             known_before: Sequence(0),
             asks: VecDeque::new(),
+            repeated: vec![],
             wants_drafts: false,
             told_all_to: None,
         }

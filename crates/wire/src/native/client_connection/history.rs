@@ -124,6 +124,7 @@ impl ClientConnection {
             return vec![];
         }
         feed.reading = None;
+        feed.repeated.clear();
         let asks = std::mem::take(&mut feed.asks);
         let (code, words) = match denied {
             Denied::Refused(refusal) => {
@@ -207,8 +208,11 @@ impl ClientConnection {
             return vec![self.begin(session, purpose, after)];
         }
         let wants_drafts = std::mem::take(&mut feed.wants_drafts);
-        let drafts = wants_drafts && self.hears_passing(session);
-        drafts.then(|| Output::Drafts(session.clone())).into_iter().collect()
+        let mut outputs = self.tell_repeated(session);
+        if wants_drafts && self.hears_passing(session) {
+            outputs.push(Output::Drafts(session.clone()));
+        }
+        outputs
     }
 
     /// One `history_delta`, or as many as the bytes need.

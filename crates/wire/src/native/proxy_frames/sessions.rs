@@ -1,5 +1,7 @@
 //! What a proxy says about its machine: the sessions it has and the launches it was asked for.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use domain::content::Failure;
 use domain::fleet::Named;
@@ -14,6 +16,9 @@ use super::Numbered;
 #[derive(Serialize, Deserialize)]
 struct Snapshot {
     sessions: Vec<Session>,
+    /// Extension: those of them that are over, named because that is not acknowledged yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    over: Vec<SessionId>,
 }
 
 /// Writes every session that the machine has.
@@ -28,13 +33,21 @@ pub fn encode_snapshot(named: &[Named]) -> Bytes {
         Session { session_id: named.session.clone(), ..described }
     };
     let sessions = named.iter().map(session).collect();
-    encode(&Envelope::new("proxy_session_snapshot"), &Snapshot { sessions })
+    let over = named.iter().filter(|named| named.is_over);
+    let over = over.filter_map(|named| named.session.clone()).collect();
+    encode(&Envelope::new("proxy_session_snapshot"), &Snapshot { sessions, over })
 }
 
 /// Reads every session that the machine has.
 pub fn read_snapshot(text: &str, now: Timestamp) -> Result<Vec<Named>, Malformed> {
     let snapshot: Snapshot = read_body(text)?;
-    Ok(snapshot.sessions.into_iter().map(|session| session.into_named(now)).collect())
+    let over: BTreeSet<SessionId> = snapshot.over.into_iter().collect();
+    let named = snapshot.sessions.into_iter().map(|session| {
+        let named = session.into_named(now);
+        let is_over = named.session.as_ref().is_some_and(|session| over.contains(session));
+        Named { is_over, ..named }
+    });
+    Ok(named.collect())
 }
 
 #[derive(Serialize, Deserialize)]

@@ -269,8 +269,10 @@ fn launch_results_and_snapshots_are_read_as_they_were_written() {
         meta: meta.clone(),
         health: Health::Degraded,
         activity: Some(activity()),
+        is_over: false,
     };
-    let all = vec![named(Some("sess_1")), named(None)];
+    let over = Named { is_over: true, ..named(Some("sess_2")) };
+    let all = vec![named(Some("sess_1")), over, named(None)];
     let frame = encode_snapshot(&all);
     assert_eq!(read_snapshot(std::str::from_utf8(&frame).unwrap(), NOW), Ok(all));
 }

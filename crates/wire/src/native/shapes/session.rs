@@ -187,6 +187,7 @@ impl Session {
             },
             health: self.status.into(),
             activity: self.activity.map(|activity| activity.into_model(now)),
+            is_over: false,
         }
     }
 }
