@@ -169,6 +169,11 @@ impl Stage {
             run: None,
             detail: None,
         });
+        self.report(session, report).await;
+    }
+
+    /// The connected proxy says something.
+    async fn report(&self, session: &str, report: Report) {
         let word = Word { connection: "socket-1".into(), position: None, report };
         self.tell(session, Command::Proxy(word)).await;
     }

@@ -1,6 +1,9 @@
 //! What the disk no longer gives back whole: what can be made again is, and the rest stays apart.
 
-use serde_json::json;
+use domain::content::{ToolCall, ToolDetail, ToolKind, ToolStatus};
+use domain::session::status::CloseReason;
+use domain::session::{Event, Session, transcript};
+use serde_json::{Value, json};
 use store::{Retention, Snapshot};
 
 use super::socket::socket;
@@ -54,8 +57,68 @@ async fn a_state_that_cannot_be_read_is_replayed_from_the_ledger_and_stored_agai
         stage.kill();
         let lease = stage.disk().await.acquire(&"s1".into(), "test").unwrap();
         let snapshot = lease.snapshot.unwrap();
-        assert_eq!(store::codec::decode_session(&snapshot.body).unwrap().head(), snapshot.sequence);
+        let stored = store::codec::decode_session(&snapshot.body).unwrap();
+        assert_eq!((stored.state.head(), stored.is_older), (snapshot.sequence, false));
     }
+}
+
+/// The state as a release stored it that did not know of tool calls at work.
+fn of_version_1(events: &[Recorded]) -> String {
+    let mut session = Session::default();
+    for event in events {
+        session.apply(event);
+    }
+    let mut stored: Value =
+        serde_json::from_slice(&store::codec::encode_session(&session)).unwrap();
+    stored["v"] = json!(1);
+    stored["state"]["transcript"].as_object_mut().unwrap().remove("tools");
+    stored.to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_an_earlier_release_stored_lacks_nothing_that_its_events_say() {
+    let mut stage = Stage::new(60_000).await;
+    stage.up("s1").await;
+    stage.report("s1", Report::RunStarted { run: "r1".into(), cause: None }).await;
+    let call = ToolCall {
+        id: "t1".into(),
+        tool: "Bash".to_owned(),
+        kind: ToolKind::Execute,
+        status: ToolStatus::Running,
+        detail: Content::Open(ToolDetail::default()),
+        parent: None,
+        run: None,
+    };
+    stage.report("s1", Report::ToolCall(call)).await;
+    let stored = of_version_1(&stage.ledger("s1").await);
+    stage.kill();
+    stage.spoil("s1", state(&stored)).await;
+    stage.start().await;
+    stage.up("s1").await;
+    let closed = Report::Closed { reason: CloseReason::TargetClosed, request: None };
+    stage.report("s1", closed).await;
+    let is_cancelled = |recorded: &Recorded| {
+        matches!(&recorded.event, Event::Transcript(transcript::Event::ToolUpdate(update))
+            if update.id.as_str() == "t1" && update.status == ToolStatus::Cancelled)
+    };
+    assert!(stage.ledger("s1").await.iter().any(is_cancelled));
+    stage.kill();
+    let snapshot = stage.disk().await.acquire(&"s1".into(), "test").unwrap().snapshot.unwrap();
+    assert!(!store::codec::decode_session(&snapshot.body).unwrap().is_older);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_an_earlier_release_stored_counts_where_retention_took_its_events() {
+    let mut stage = Stage::new(60_000).await;
+    stage.away("s1").await;
+    let stored = of_version_1(&stage.ledger("s1").await);
+    stage.kill();
+    stage.spoil("s1", state(&stored)).await;
+    let retention = Retention { age_ms_max: Some(0), size_bytes_max: None };
+    let later = stage.clock.now().plus_ms(1_000);
+    while stage.disk().await.maintain(later, &retention).unwrap() {}
+    stage.start().await;
+    stage.send("s1", "m1").await;
 }
 
 #[tokio::test(start_paused = true)]
