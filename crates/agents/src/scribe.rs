@@ -23,7 +23,7 @@ use domain::session::Report;
 use domain::session::config::AgentConfig;
 use domain::session::delivery::Send;
 use domain::session::prompts::{AnswerDetail, Prompt};
-use domain::session::runs::Outcome;
+use domain::session::runs::{Cut, Outcome};
 use domain::session::status::{Activity, CloseReason, Health};
 use domain::session::transcript::{ContextUse, Notice};
 use domain::{Content, MessageId, PromptId, RequestId, RunId, Sequence, Timestamp, ToolCallId};
@@ -153,15 +153,17 @@ impl Scribe {
     }
 
     /// The agent's record has a send, but its program ended before it said so. Nothing else is
-    /// known of the run: it is told as interrupted.
-    pub fn delivered_and_cut_off(&mut self, id: &MessageId, attempt: Sequence) {
+    /// known of the run: it is told as cut off. `agent` is its name, for a person.
+    pub fn delivered_and_cut_off(&mut self, id: &MessageId, attempt: Sequence, agent: &str) {
         if let Some(run) = self.run.clone() {
             return self.delivered(id, attempt, Some(run));
         }
         let run = run_id(id, attempt);
         self.delivered(id, attempt, Some(run.clone()));
         self.report(Report::RunStarted { run: run.clone(), cause: Some(id.clone()) });
-        self.report(Report::RunEnded { run, outcome: Outcome::Interrupted, usage: None });
+        let why = format!("{agent} ended before it answered");
+        let outcome = Outcome::Cut(Cut { why, lasted_ms: None });
+        self.report(Report::RunEnded { run, outcome, usage: None });
     }
 
     /// A send certainly did not reach the agent.
