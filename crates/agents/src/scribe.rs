@@ -18,7 +18,7 @@ mod tools;
 use std::collections::BTreeSet;
 
 use domain::content::{Failure, PlanEntry, Usage};
-use domain::passing::Voice;
+use domain::passing::{Delta, Voice};
 use domain::session::Report;
 use domain::session::config::AgentConfig;
 use domain::session::delivery::Send;
@@ -242,16 +242,20 @@ impl Scribe {
     /// More words of a message in the making. `key` names the part within the message as the
     /// agent does; parts stand in the order in which their keys first came.
     pub fn words(&mut self, message: &MessageId, key: u32, voice: Voice, words: &str) {
-        if let Some(delta) = self.messages.words(message, key, voice, words) {
-            self.outputs.push(Output::Passing(delta));
-        }
+        let delta = self.messages.words(message, key, voice, words);
+        self.pass(message, delta);
     }
 
     /// All words of a part, as the agent has them in the end: what was not told yet is told.
     pub fn whole_words(&mut self, message: &MessageId, key: u32, voice: Voice, whole: &str) {
-        if let Some(delta) = self.messages.whole_words(message, key, voice, whole) {
-            self.outputs.push(Output::Passing(delta));
-        }
+        let delta = self.messages.whole_words(message, key, voice, whole);
+        self.pass(message, delta);
+    }
+
+    fn pass(&mut self, message: &MessageId, delta: Option<Delta>) {
+        let Some(delta) = delta else { return };
+        let parent = self.messages.parent(message).cloned();
+        self.outputs.push(Output::Passing(delta, parent));
     }
 
     /// Whether a message is in the making.
