@@ -203,6 +203,18 @@ async fn a_send_that_waits_for_its_commit_is_recorded_although_its_client_was_as
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_whose_frame_waits_for_room_can_be_asked_to_leave() {
+    let world = World::new().await;
+    let _machine = world.machine().await;
+    let mut client = world.client("ada").await;
+    world.hold_commits();
+    say_too_much(&mut client).await;
+    world.rest().await;
+    client.kick.close(1001, "going down");
+    assert_eq!(client.close_code().await, 1001);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_client_whose_frame_waits_for_room_is_not_taken_for_silent() {
     let world = World::new().await;
     let _machine = world.machine().await;

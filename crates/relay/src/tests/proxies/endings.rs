@@ -75,6 +75,20 @@ async fn reports_that_wait_for_their_commit_are_recorded_once_although_their_mac
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_machine_whose_report_waits_for_room_can_be_asked_to_leave() {
+    let world = World::new().await;
+    let mut machine = world.machine().await;
+    world.hold_commits();
+    let large = "x".repeat(1 << 20);
+    for number in 1..=9 {
+        machine.reports(number, &large).await;
+    }
+    world.rest().await;
+    machine.kick.close(1001, "going down");
+    assert_eq!(machine.close_code().await, 1001);
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_waits_for_an_answer_of_a_machine_that_leaves_is_told_at_once() {
     let world = World::new().await;
     let mut machine = world.machine().await;
