@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::Refusal;
+use domain::session::{Event, Recorded, transcript};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use wire::native::frames::ResumableListRequest;
@@ -22,6 +23,21 @@ async fn assert_away(world: &World, watcher: &mut Peer) {
     assert_eq!(world.relay.metrics().proxies.load(Ordering::Relaxed), 0);
     let fleet = world.relay.look_at_fleet().await.unwrap();
     assert!(fleet.machines().via(&"attic".into()).is_none());
+}
+
+fn notice(text: &str) -> Value {
+    json!({ "kind": "info", "text": text })
+}
+
+/// The notices that the ledger has of the session.
+async fn notices(world: &World) -> Vec<String> {
+    let text_of = |recorded: Recorded| {
+        let Event::Transcript(transcript::Event::Notice(notice)) = recorded.event else {
+            return None;
+        };
+        Some(notice.text)
+    };
+    world.ledger(SESSION).await.into_iter().filter_map(text_of).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -54,24 +70,25 @@ async fn reports_that_wait_for_their_commit_are_recorded_once_although_their_mac
     let world = World::new().await;
     let mut machine = world.machine().await;
     world.hold_commits();
-    machine.reports(1, "one").await;
-    machine.reports(2, "two").await;
+    // Notices have no ids: their numbers alone tell that they are repeats.
+    machine.tells(1, "notice", &notice("one")).await;
+    machine.tells(2, "notice", &notice("two")).await;
     machine.rest().await;
     machine.kick.close(1001, "going down");
     // The close does not wait for the disk.
     assert_eq!(machine.close_code().await, 1001);
     world.commit_again();
     assert_eq!(machine.rest().await, [] as [Value; 0]);
-    assert_eq!(world.recorded_texts(SESSION).await, ["one", "two"]);
+    assert_eq!(notices(&world).await, ["one", "two"]);
     drop(machine);
 
     // Nothing was acknowledged, so the next connection reports everything again.
     let mut machine = world.machine().await;
     for (number, text) in [(1, "one"), (2, "two"), (3, "three")] {
-        machine.reports(number, text).await;
+        machine.tells(number, "notice", &notice(text)).await;
     }
     machine.is_acknowledged(3).await;
-    assert_eq!(world.recorded_texts(SESSION).await, ["one", "two", "three"]);
+    assert_eq!(notices(&world).await, ["one", "two", "three"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -172,10 +189,11 @@ async fn a_report_that_cannot_be_understood_is_answered_and_does_not_hold_up_the
     machine.reports(1, "one").await;
     machine.tells(2, "proxy_message", &json!({ "message": 7 })).await;
     machine.tells(3, "no_such_report", &json!({})).await;
-    machine.reports(4, "four").await;
     for _ in [2, 3] {
         assert_eq!(machine.hear("connection_error").await["code"], "invalid_message");
     }
+    machine.is_acknowledged(3).await;
+    machine.reports(4, "four").await;
     machine.is_acknowledged(4).await;
     assert!(machine.is_open());
     assert_eq!(world.recorded_texts(SESSION).await, ["one", "four"]);
