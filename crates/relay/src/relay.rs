@@ -434,6 +434,3 @@ fn wakes_at(card: &Card, policy: domain::session::Policy) -> Option<Timestamp> {
 fn going_down() -> Denied {
     Denied::Failed("the relay is going down".to_owned())
 }
-
-#[cfg(test)]
-mod tests;
