@@ -10,7 +10,10 @@ mod corpus;
 mod dialects;
 mod lines;
 mod native;
+mod sealing;
 mod spoil;
+mod stories;
+mod verbs;
 mod visiting;
 mod world;
 

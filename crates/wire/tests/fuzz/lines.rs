@@ -5,10 +5,12 @@
 //!
 //! | line | |
 //! |---|---|
-//! | `~` and anything | something happens in a session |
+//! | `-`, as the first | the client does not say hello before the others |
+//! | `~` and a verb (`verbs`) | that happens in a session |
+//! | `~` and anything else | something happens in a session |
 //! | `+` | twenty seconds pass |
 //! | `!` | the client was too slow |
-//! | anything else | a frame |
+//! | anything else | a frame (`sealing` says what a webchannel client may leave out of it) |
 
 use domain::Timestamp;
 use wire::native::frames::{ClientFrame, RelayFrame};
@@ -20,6 +22,7 @@ use wire::native::shapes::Envelope;
 use crate::fuzz::chance::Chance;
 use crate::fuzz::dialects::DIALECTS;
 use crate::fuzz::world::World;
+use crate::fuzz::{sealing, verbs};
 
 /// Frames of one conversation; more say nothing new.
 const LINES_MAX: usize = 100;
@@ -101,36 +104,42 @@ pub(crate) fn webchannel(bytes: &[u8]) {
     play("webchannel", bytes);
 }
 
-fn play(name: &str, bytes: &[u8]) {
+/// Plays a conversation in this dialect, and gives what came of it.
+pub(crate) fn play(name: &str, bytes: &[u8]) -> World {
     let dialect = DIALECTS.iter().find(|dialect| dialect.name == name).unwrap();
     let (mut world, mut order) = (World::new(), Chance::new(0));
     let mut peer = (dialect.open)(&mut world);
     peer.start(&mut world);
-    for text in dialect.first {
-        peer.answer(&mut world, &mut order, true);
-        peer.says(&mut world, text);
-    }
     peer.answer(&mut world, &mut order, true);
-    for line in texts(bytes) {
+    let mut lines = texts(bytes).peekable();
+    if lines.next_if_eq(&"-").is_none() {
+        for text in dialect.first {
+            peer.says(&mut world, text);
+            peer.answer(&mut world, &mut order, true);
+        }
+    }
+    for line in lines {
         if peer.is_closed() {
-            return;
+            break;
         }
         match line.as_bytes().first() {
+            Some(b'~') if verbs::does(&mut world, peer.as_mut(), &line[1..]) => {}
             Some(b'~') => {
                 let seed = line
                     .bytes()
                     .fold(0, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
                 world.goes_on(&mut Chance::new(seed), peer.as_mut());
             }
-            Some(b'+') => {
-                world.now = world.now.plus_ms(20_000);
-                peer.ticks(&mut world);
-            }
+            Some(b'+') => world.waits(20_000, peer.as_mut()),
             Some(b'!') => peer.lags(&mut world),
-            Some(_) | None => peer.says(&mut world, line),
+            Some(_) | None => {
+                let frame = sealing::said(&world, line);
+                peer.says(&mut world, &frame);
+            }
         }
         peer.answer(&mut world, &mut order, true);
     }
+    world
 }
 
 fn texts(bytes: &[u8]) -> impl Iterator<Item = &str> {
