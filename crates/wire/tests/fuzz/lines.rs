@@ -13,6 +13,7 @@
 //! | anything else | a frame (`sealing` says what a webchannel client may leave out of it) |
 
 use domain::Timestamp;
+use domain::session::Report;
 use wire::native::frames::{ClientFrame, RelayFrame};
 use wire::native::proxy_frames::{
     FromRelay, encode_order, encode_report, link_number, read_from_relay, read_report,
@@ -75,12 +76,23 @@ pub(crate) fn link(bytes: &[u8]) {
         let Ok(envelope) = Envelope::read(line) else { continue };
         let read =
             |envelope: &Envelope, text: &str| read_report(envelope, text, || "unnamed".into(), NOW);
-        let Ok(Some((session, report))) = read(&envelope, line) else { continue };
+        let Ok(Some((session, mut report))) = read(&envelope, line) else { continue };
+        without_digest(&mut report);
         let written = encode_report(&session, &report, Some("agent_interrupt"), Some(7), NOW);
         let written = std::str::from_utf8(&written).unwrap();
         assert_eq!(link_number(written), Ok(Some(7)));
-        let again = read(&Envelope::read(written).unwrap(), written);
-        assert_eq!(again, Ok(Some((session, report))));
+        let (session_again, mut again) =
+            read(&Envelope::read(written).unwrap(), written).unwrap().unwrap();
+        without_digest(&mut again);
+        assert_eq!((session_again, again), (session, report));
+    }
+}
+
+/// A message without an id is recognised by a digest of what was said, also of the time, which a
+/// written message always has.
+fn without_digest(report: &mut Report) {
+    if let Report::Message { message, .. } = report {
+        message.digest = None;
     }
 }
 
