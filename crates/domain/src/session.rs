@@ -281,8 +281,22 @@ impl Session {
             Event::Run(event) => self.runs.apply(event, at),
             Event::Control(event) => self.controls.apply(event, at),
             Event::Config(config) => self.config = Some(config.clone()),
-            Event::Status(event) => self.status.apply(event, at),
-            Event::Transcript(event) => self.transcript.apply(event),
+            Event::Status(event) => {
+                match event {
+                    status::Event::Down { .. } => self.runs.lose(at),
+                    status::Event::Changed { activity: Some(_), .. } => self.runs.find(),
+                    status::Event::Changed { activity: None, .. }
+                    | status::Event::Up { .. }
+                    | status::Event::Closed { .. }
+                    | status::Event::Renamed(_)
+                    | status::Event::Archived(_) => {}
+                }
+                self.status.apply(event, at);
+            }
+            Event::Transcript(event) => {
+                self.runs.find();
+                self.transcript.apply(event);
+            }
         }
     }
 

@@ -1,8 +1,10 @@
 //! What the disk no longer gives back whole: what can be made again is, and the rest stays apart.
 
-use domain::session::status::{self, Via};
-use domain::session::{Event, Recorded};
-use domain::{Refusal, Sequence, fleet};
+use domain::content::{ToolCall, ToolDetail, ToolKind, ToolStatus};
+use domain::session::status::{self, CloseReason, Via};
+use domain::session::{Event, Recorded, Report, Session, transcript};
+use domain::{Content, Refusal, Sequence, fleet};
+use serde_json::{Value, json};
 use store::{Append, Ledger as _, Retention, Snapshot};
 use wire::native::Denied;
 
@@ -57,8 +59,69 @@ async fn a_state_that_cannot_be_read_is_replayed_from_the_ledger_and_stored_agai
         let stopped = world.kill();
         let lease = stopped.ledger().await.acquire(&"s1".into(), "test").unwrap();
         let snapshot = lease.snapshot.unwrap();
-        assert_eq!(store::codec::decode_session(&snapshot.body).unwrap().head(), snapshot.sequence);
+        let stored = store::codec::decode_session(&snapshot.body).unwrap();
+        assert_eq!((stored.state.head(), stored.is_older), (snapshot.sequence, false));
     }
+}
+
+/// The state as a release stored it that did not know of tool calls at work.
+fn of_version_1(events: &[Recorded]) -> String {
+    let mut session = Session::default();
+    for event in events {
+        session.apply(event);
+    }
+    let mut stored: Value =
+        serde_json::from_slice(&store::codec::encode_session(&session)).unwrap();
+    stored["v"] = json!(1);
+    stored["state"]["transcript"].as_object_mut().unwrap().remove("tools");
+    stored.to_string()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_an_earlier_release_stored_lacks_nothing_that_its_events_say() {
+    let world = World::new().await;
+    world.up("s1").await;
+    let run = Report::RunStarted { run: "r1".into(), cause: None };
+    world.report_through("s1", SOCKET, run).await;
+    let call = ToolCall {
+        id: "t1".into(),
+        tool: "Bash".to_owned(),
+        kind: ToolKind::Execute,
+        status: ToolStatus::Running,
+        detail: Content::Open(ToolDetail::default()),
+        parent: None,
+        run: None,
+    };
+    world.report_through("s1", SOCKET, Report::ToolCall(call)).await;
+    let stored = of_version_1(&world.ledger("s1").await);
+    let stopped = world.kill();
+    stopped.spoil("s1", state(&stored)).await;
+    let world = stopped.start().await;
+    world.up("s1").await;
+    let closed = Report::Closed { reason: CloseReason::TargetClosed, request: None };
+    world.report_through("s1", SOCKET, closed).await;
+    let is_cancelled = |recorded: &Recorded| {
+        matches!(&recorded.event, Event::Transcript(transcript::Event::ToolUpdate(update))
+            if update.id.as_str() == "t1" && update.status == ToolStatus::Cancelled)
+    };
+    assert!(world.ledger("s1").await.iter().any(is_cancelled));
+    let stopped = world.kill();
+    let snapshot = stopped.ledger().await.acquire(&"s1".into(), "test").unwrap().snapshot.unwrap();
+    assert!(!store::codec::decode_session(&snapshot.body).unwrap().is_older);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_an_earlier_release_stored_counts_where_retention_took_its_events() {
+    let world = World::new().await;
+    world.away("s1").await;
+    let stored = of_version_1(&world.ledger("s1").await);
+    let stopped = world.kill();
+    stopped.spoil("s1", state(&stored)).await;
+    let retention = Retention { age_ms_max: Some(0), size_bytes_max: None };
+    let later = stopped.clock.now().plus_ms(1_000);
+    while stopped.ledger().await.maintain(later, &retention).unwrap() {}
+    let world = stopped.start().await;
+    world.send("s1", "m1").await;
 }
 
 #[tokio::test(start_paused = true)]
