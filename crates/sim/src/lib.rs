@@ -23,6 +23,7 @@ mod client_node;
 mod clock;
 mod credentials;
 mod disk;
+mod effects;
 mod net;
 mod plain_proxy;
 mod proxy_node;
@@ -34,5 +35,6 @@ mod visitor_node;
 mod witness;
 mod world;
 
+pub use effects::{Effect, Met};
 pub use sabotage::Sabotage;
 pub use world::{Options, Outcome, run};

@@ -17,12 +17,26 @@ use store::{
 /// Pages up to this length are read by connections; the relay itself reads longer ones.
 const CLIENT_PAGE_MAX: usize = 500;
 
-/// What is broken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sabotage {
-    /// Nothing.
-    #[default]
-    None,
+/// Declares the kinds together with the list of all of them, so that none can be forgotten.
+macro_rules! sabotages {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What is broken.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub enum Sabotage {
+            /// Nothing.
+            #[default]
+            None,
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Sabotage {
+            /// All kinds.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+sabotages! {
     /// Now and then a commit is reported as done and is not.
     DropsCommits,
     /// Every commit is reported as done and happens with the next one: a crash loses the last.
@@ -45,22 +59,6 @@ pub enum Sabotage {
     ChangesWords,
     /// What is erased stays.
     KeepsErased,
-}
-
-impl Sabotage {
-    /// All kinds.
-    pub const ALL: [Self; 10] = [
-        Self::DropsCommits,
-        Self::AnswersEarly,
-        Self::DeliversTwice,
-        Self::ForgetsDeadlines,
-        Self::SkipsPages,
-        Self::ShowsTwice,
-        Self::ReusesSequences,
-        Self::IgnoresRevocations,
-        Self::ChangesWords,
-        Self::KeepsErased,
-    ];
 }
 
 /// One commit in so many is dropped.
