@@ -147,7 +147,7 @@ async fn a_client_that_resumes_is_told_what_it_missed_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_whose_credential_is_revoked_is_gone_at_once_also_while_it_does_not_read() {
+async fn a_revoked_client_is_disconnected_at_once_even_if_it_does_not_read() {
     for reads in [true, false] {
         let world = World::new().await;
         let mut machine = world.machine().await;
@@ -171,7 +171,7 @@ async fn a_client_whose_credential_is_revoked_is_gone_at_once_also_while_it_does
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_being_written_arrives_before_the_close_that_was_asked_for() {
+async fn a_write_in_progress_finishes_before_a_requested_close() {
     let world = World::new().await;
     let mut machine = world.machine().await;
     let mut client = world.client("ada").await;
@@ -187,7 +187,7 @@ async fn what_is_being_written_arrives_before_the_close_that_was_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_send_that_waits_for_its_commit_is_recorded_although_its_client_was_asked_to_leave() {
+async fn a_pending_send_is_recorded_even_if_its_client_is_kicked() {
     let world = World::new().await;
     let mut machine = world.machine().await;
     let mut client = world.client("ada").await;
@@ -203,7 +203,7 @@ async fn a_send_that_waits_for_its_commit_is_recorded_although_its_client_was_as
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_whose_frame_waits_for_room_can_be_asked_to_leave() {
+async fn a_client_that_waits_for_room_can_be_kicked() {
     let world = World::new().await;
     let _machine = world.machine().await;
     let mut client = world.client("ada").await;
@@ -215,7 +215,7 @@ async fn a_client_whose_frame_waits_for_room_can_be_asked_to_leave() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_whose_frame_waits_for_room_is_not_taken_for_silent() {
+async fn a_client_that_waits_for_room_does_not_count_as_silent() {
     let world = World::new().await;
     let _machine = world.machine().await;
     let mut client = world.client("ada").await;

@@ -186,7 +186,7 @@ async fn a_connection_that_is_asked_to_leave_is_closed_with_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_being_written_arrives_before_the_close_that_was_asked_for() {
+async fn a_write_in_progress_finishes_before_a_requested_close() {
     for dialect in ALL {
         let world = World::new().await;
         let mut machine = world.machine().await;
@@ -203,7 +203,7 @@ async fn what_is_being_written_arrives_before_the_close_that_was_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_waits_for_its_commit_is_recorded_although_its_sender_was_asked_to_leave() {
+async fn a_pending_message_is_recorded_even_if_its_sender_is_kicked() {
     for dialect in ALL {
         let world = World::new().await;
         let mut machine = world.machine().await;

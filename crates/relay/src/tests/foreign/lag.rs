@@ -85,7 +85,7 @@ async fn an_answer_comes_after_the_events_that_its_asker_missed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_comes_after_the_events_that_its_asker_is_reading() {
+async fn a_failure_is_reported_after_the_events_that_its_sender_is_catching_up_on() {
     for dialect in ALL {
         let world = World::new().await;
         let mut machine = world.machine().await;

@@ -41,7 +41,7 @@ async fn notices(world: &World) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_is_asked_to_leave_is_closed_with_the_reason_and_is_away() {
+async fn a_kicked_machine_is_closed_with_the_reason_and_its_sessions_go_down() {
     let world = World::new().await;
     let mut watcher = world.client("bob").await;
     let mut machine = world.machine().await;
@@ -51,7 +51,7 @@ async fn a_machine_that_is_asked_to_leave_is_closed_with_the_reason_and_is_away(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_being_written_arrives_before_the_close_that_was_asked_for() {
+async fn a_write_in_progress_finishes_before_a_requested_close() {
     let world = World::new().await;
     let mut machine = world.machine().await;
     machine.stop_reading();
@@ -66,7 +66,7 @@ async fn what_is_being_written_arrives_before_the_close_that_was_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn reports_that_wait_for_their_commit_are_recorded_once_although_their_machine_left() {
+async fn pending_reports_are_recorded_once_even_if_their_machine_is_kicked() {
     let world = World::new().await;
     let mut machine = world.machine().await;
     world.hold_commits();
@@ -92,7 +92,7 @@ async fn reports_that_wait_for_their_commit_are_recorded_once_although_their_mac
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_whose_report_waits_for_room_can_be_asked_to_leave() {
+async fn a_machine_that_waits_for_room_can_be_kicked() {
     let world = World::new().await;
     let mut machine = world.machine().await;
     world.hold_commits();
@@ -106,7 +106,7 @@ async fn a_machine_whose_report_waits_for_room_can_be_asked_to_leave() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_for_an_answer_of_a_machine_that_leaves_is_told_at_once() {
+async fn a_question_to_a_machine_that_is_kicked_fails_at_once() {
     let world = World::new().await;
     let mut machine = world.machine().await;
     let (ada, question) = (person("ada"), Question::Resumable(ResumableListRequest::default()));
@@ -121,7 +121,7 @@ async fn whoever_waits_for_an_answer_of_a_machine_that_leaves_is_told_at_once() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_whose_credential_is_revoked_is_away_at_once_also_while_it_does_not_read() {
+async fn a_revoked_machine_is_disconnected_at_once_even_if_it_does_not_read() {
     for reads in [true, false] {
         let world = World::new().await;
         let mut watcher = world.client("bob").await;
@@ -144,7 +144,7 @@ async fn a_machine_whose_credential_is_revoked_is_away_at_once_also_while_it_doe
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_text_frame_of_a_fair_size_closes_the_connection() {
+async fn a_frame_that_is_not_text_or_too_large_closes_the_connection() {
     for (incoming, code) in [
         (Incoming::Binary, 1003),
         (Incoming::TooLarge, 1009),
@@ -183,7 +183,7 @@ async fn a_proxy_that_does_not_introduce_itself_as_one_is_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_report_that_cannot_be_understood_is_answered_and_does_not_hold_up_the_next() {
+async fn a_malformed_report_is_answered_and_does_not_hold_up_the_next() {
     let world = World::new().await;
     let mut machine = world.machine().await;
     machine.reports(1, "one").await;
@@ -200,7 +200,7 @@ async fn a_report_that_cannot_be_understood_is_answered_and_does_not_hold_up_the
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_report_about_a_session_that_the_machine_did_not_name_is_acknowledged_and_not_recorded() {
+async fn a_report_about_a_session_that_the_machine_did_not_name_is_acknowledged_but_not_recorded() {
     let world = World::new().await;
     let mut machine = world.machine().await;
     world.up("sess_2").await;
