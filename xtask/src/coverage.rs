@@ -121,8 +121,8 @@ fn run(root: &Path, program: &Path, target: &str, seconds: u64) -> Result<(bool,
         }
     }
     let is_well = child.wait().map_err(failed)?.success();
-    if !is_well {
-        told.iter().for_each(|line| shell::complain(line));
+    for line in told.iter().filter(|_| !is_well) {
+        shell::complain(line);
     }
     Ok((is_well, figures))
 }

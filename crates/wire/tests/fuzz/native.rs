@@ -182,7 +182,11 @@ impl NativeProxy {
                         self.orders(world, &session);
                     }
                 }
-                ProxyOutput::Named { named } => named.into_iter().for_each(|it| world.named(it)),
+                ProxyOutput::Named { named } => {
+                    for it in named {
+                        world.named(it);
+                    }
+                }
                 ProxyOutput::Passing { .. }
                 | ProxyOutput::Launched { .. }
                 | ProxyOutput::LaunchFailed { .. }
