@@ -14,6 +14,7 @@ use domain::{MessageId, Sequence, SessionId, Timestamp};
 use store::Reader;
 
 use crate::archive::Archive;
+use crate::plain_proxy::Style;
 
 pub(crate) use fleet::{Fleet, check as check_fleet, check_launcher, read as read_fleet};
 pub(crate) use shown::{check_client, check_said, check_visitor, due};
@@ -333,8 +334,8 @@ fn check_files(history: &History) -> Vec<String> {
 }
 
 /// What a plain proxy told, perhaps many times, against the transcript: nothing is recorded more
-/// often than it was said. With `is_retold` set, nothing is missing either.
-pub(crate) fn check_told(history: &History, said: &[String], is_retold: bool) -> Vec<String> {
+/// often than it was said, where that can be told, and nothing that is told again is missing.
+pub(crate) fn check_told(history: &History, said: &[String], style: Style) -> Vec<String> {
     let session = &history.session;
     let mut left: Vec<&String> = said.iter().collect();
     let (mut people, mut wrong) = (vec![], vec![]);
@@ -351,6 +352,7 @@ pub(crate) fn check_told(history: &History, said: &[String], is_retold: bool) ->
                 let left = if message.author == Author::User { &mut people } else { &mut left };
                 match left.iter().position(|said| **said == text) {
                     Some(place) => drop(left.remove(place)),
+                    None if !style.is_recognised() => {}
                     None => wrong.push(format!("{session}: {text:?} is told more often than said")),
                 }
             }
@@ -364,35 +366,27 @@ pub(crate) fn check_told(history: &History, said: &[String], is_retold: bool) ->
             | Event::Status(_) => {}
         }
     }
-    if is_retold && !left.is_empty() {
+    if style.retells && !left.is_empty() {
         wrong.push(format!("{session}: {left:?} was said and is not told"));
     }
     wrong
 }
 
-/// How many questions a person answered, and how many sends have a fate that nobody knows.
-pub(crate) fn rarities(history: &History) -> (u64, u64) {
-    let (mut answered, mut unknown) = (0, 0);
-    for recorded in &history.events {
-        match &recorded.event {
-            Event::Prompt(prompts::Event::Settled {
-                settled: prompts::Settled::ByPerson { .. },
-                ..
-            }) => answered += 1,
-            Event::Delivery(delivery::Event::Failed { failure, .. })
-                if failure.code.as_str() == DELIVERY_UNKNOWN =>
-            {
-                unknown += 1;
-            }
-            Event::Prompt(_)
-            | Event::Delivery(_)
-            | Event::Transcript(_)
-            | Event::Queue(_)
-            | Event::Control(_)
-            | Event::Run(_)
-            | Event::Config(_)
-            | Event::Status(_) => {}
-        }
-    }
-    (answered, unknown)
+/// How many questions a person answered.
+pub(crate) fn questions_answered(history: &History) -> u64 {
+    let answered = |recorded: &&Recorded| match &recorded.event {
+        Event::Prompt(prompts::Event::Settled { settled, .. }) => match settled {
+            prompts::Settled::ByPerson { .. } => true,
+            prompts::Settled::ByExpiry | prompts::Settled::Withdrawn => false,
+        },
+        Event::Prompt(_)
+        | Event::Delivery(_)
+        | Event::Transcript(_)
+        | Event::Queue(_)
+        | Event::Control(_)
+        | Event::Run(_)
+        | Event::Config(_)
+        | Event::Status(_) => false,
+    };
+    history.events.iter().filter(answered).count() as u64
 }

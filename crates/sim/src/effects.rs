@@ -101,8 +101,6 @@ effects! {
     Retold = "history told again",
     /// A question was answered.
     PromptAnswered = "question answered",
-    /// Nobody knows what became of a send.
-    DeliveryUnknown = "delivery unknown",
 }
 
 impl Effect {
@@ -142,8 +140,7 @@ impl Effect {
             | Self::LaunchFailed
             | Self::Erased
             | Self::Retold
-            | Self::PromptAnswered
-            | Self::DeliveryUnknown => false,
+            | Self::PromptAnswered => false,
         }
     }
 }

@@ -41,6 +41,15 @@ pub(crate) struct Style {
     echoes: bool,
 }
 
+impl Style {
+    /// Whether what it tells again is told apart from what is new. Without ids that goes by the
+    /// order of the window. Where a delivery is reported only after the window showed the answer,
+    /// the transcript has the two in the other order, and the answer is recorded once more.
+    pub(crate) fn is_recognised(self) -> bool {
+        !(self.retells && self.echoes)
+    }
+}
+
 /// A machine with a plain proxy.
 pub(crate) struct PlainProxy {
     name: String,
@@ -227,19 +236,20 @@ impl Process {
     /// The agent gets it, unless it has it, and says it back.
     fn deliver(&self, id: &MessageId, text: &Content<String>) -> Vec<Bytes> {
         let text = text.open().cloned().unwrap_or_default();
-        let mut said = vec![];
+        let (now, mut said) = (self.clock.now(), vec![]);
         let is_known = self.lock().received.iter().any(|(known, _)| known == id);
         if !is_known {
             self.lock().received.push((id.clone(), text.clone()));
             if self.style.echoes {
                 said.push(self.show(&format!("window-{id}"), Author::User, text.clone()));
             }
+        }
+        let delivered = Report::SendDelivered { id: id.clone(), attempt: None, run: None };
+        said.push(proxy_frames::encode_report(&self.session, &delivered, None, None, now));
+        if !is_known {
             let answer = format!("parrot: {text}");
             said.push(self.show(&format!("parrot-{id}"), Author::Assistant, answer));
         }
-        let delivered = Report::SendDelivered { id: id.clone(), attempt: None, run: None };
-        let now = self.clock.now();
-        said.push(proxy_frames::encode_report(&self.session, &delivered, None, None, now));
         said
     }
 

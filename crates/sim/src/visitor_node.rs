@@ -136,11 +136,6 @@ impl VisitorNode {
         Self { dialect, session, principal, state, deeds, token, is_revoked: false }
     }
 
-    /// Whether its credential is in what it says, and not in its socket.
-    pub(crate) fn is_paired(&self) -> bool {
-        self.token.is_some()
-    }
-
     /// Does something.
     pub(crate) fn does(&self, deed: Deed) {
         let _ = self.deeds.send(deed);

@@ -315,9 +315,9 @@ impl World {
     /// These dialects know no repeats: nothing comes twice on their connections.
     fn dial_visitor(&mut self, visitor: usize) {
         let Some((near, far)) = self.connect(0) else { return };
-        // What a paired client is told last comes in words: how long that takes is not tried here.
-        let is_paired = self.visitors[visitor].is_paired();
-        let slowness = if is_paired { Duration::ZERO } else { self.slowness() };
+        // This one says goodbye in words: how long they take is not tried here.
+        let speaks_last = self.visitors[visitor].dialect == Dialect::Webchannel;
+        let slowness = if speaks_last { Duration::ZERO } else { self.slowness() };
         let (node, testimony) = (&self.visitors[visitor], Testimony::default());
         let (principal, query, heard) = (node.principal.clone(), node.query(), testimony.clone());
         self.relay.accept_visitor(far, slowness, node.dialect, &principal, &query, heard);

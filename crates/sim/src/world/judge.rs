@@ -97,7 +97,7 @@ impl World {
         let mut wrong = check::check_ledger(history);
         wrong.extend(check::check_agent(history, &self.received(&history.session)));
         if let Some(plain) = self.plain.iter().find(|plain| plain.session() == session) {
-            wrong.extend(check::check_told(history, &plain.said(), plain.style.retells));
+            wrong.extend(check::check_told(history, &plain.said(), plain.style));
         }
         if !self.clock_jumps {
             let grace_ms = self.policies.session.send_grace_ms;
@@ -149,9 +149,7 @@ impl World {
         self.effects.count_times(Effect::Erased, self.erased.len() as u64);
         for history in histories {
             self.effects.count_times(Effect::Forgotten, history.first_kept.saturating_sub(1));
-            let (answered, unknown) = check::rarities(history);
-            self.effects.count_times(Effect::PromptAnswered, answered);
-            self.effects.count_times(Effect::DeliveryUnknown, unknown);
+            self.effects.count_times(Effect::PromptAnswered, check::questions_answered(history));
         }
         for person in &self.people {
             let anew = person.look(|seen| seen.anew.len() as u64);
