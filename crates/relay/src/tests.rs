@@ -12,4 +12,5 @@ mod foreign;
 mod owners;
 mod proxies;
 mod silence;
+mod starts;
 mod world;

@@ -81,8 +81,7 @@ fn of_version_1(events: &[Recorded]) -> String {
 async fn a_state_that_an_earlier_release_stored_lacks_nothing_that_its_events_say() {
     let world = World::new().await;
     world.up("s1").await;
-    let run = Report::RunStarted { run: "r1".into(), cause: None };
-    world.report_through("s1", SOCKET, run).await;
+    world.runs("s1", "r1").await;
     let call = ToolCall {
         id: "t1".into(),
         tool: "Bash".to_owned(),

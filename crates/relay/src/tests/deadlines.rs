@@ -54,6 +54,38 @@ async fn a_machine_that_returns_before_the_session_is_woken_does_not_get_an_over
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_send_that_waited_behind_a_run_when_the_relay_died_fails_and_never_runs() {
+    let world = World::with(Settings::with_grace(GRACE_MS)).await;
+    world.up("s1").await;
+    world.runs("s1", "r1").await;
+    world.send("s1", "m1").await;
+    let stopped = world.kill();
+    tokio::time::advance(Duration::from_secs(3_600)).await;
+    let world = stopped.start().await;
+    // Its machine comes back at once.
+    world.up("s1").await;
+    let ledger = world.ledger("s1").await;
+    assert!(ledger.iter().any(failed) && !ledger.iter().any(left), "{ledger:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relay_that_is_soon_back_keeps_what_waits_for_as_long_as_if_it_had_not_ended() {
+    let world = World::with(Settings::with_grace(60_000)).await;
+    world.up("s1").await;
+    world.runs("s1", "r1").await;
+    world.send("s1", "m1").await;
+    tokio::time::advance(Duration::from_secs(600)).await;
+    // That the relay lived then is known by another session alone.
+    world.up("s2").await;
+    let alive_at = world.clock.now();
+    let stopped = world.kill();
+    tokio::time::advance(Duration::from_secs(30)).await;
+    let world = stopped.start().await;
+    assert!(!world.ledger("s1").await.iter().any(failed));
+    assert_eq!(world.recorded("s1", failed).await.at, alive_at.plus_ms(60_000));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_send_that_still_waits_when_the_relay_starts_fails_at_its_time() {
     let world = World::with(Settings::with_grace(60_000)).await;
     world.away("s1").await;

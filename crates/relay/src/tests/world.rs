@@ -24,11 +24,11 @@ use crate::{Books, Policies, Relay, Tasks};
 
 pub(super) use frames::{delta, heartbeat, hello, report, send, wish};
 pub(super) use peer::Peer;
-pub(super) use ports::person;
+pub(super) use ports::{BEGINNING_MS, TestIds, person};
 pub(super) use restart::Stopped;
 pub(super) use sessions::{SOCKET, is_failed, says};
 
-use ports::{Credentials, TestClock, TestIds};
+use ports::{Credentials, TestClock};
 
 /// How long anything is waited for, on paused time.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);

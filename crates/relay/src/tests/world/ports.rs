@@ -13,7 +13,7 @@ use wire::visitor::Recognised;
 use crate::ports::{Clock, Door, Ids, Work};
 
 /// When a test's wall clock starts.
-pub(super) const BEGINNING_MS: u64 = 1_790_000_000_000;
+pub(in crate::tests) const BEGINNING_MS: u64 = 1_790_000_000_000;
 
 /// A wall clock that follows the paused time and can be set.
 #[derive(Debug, Clone)]
@@ -41,7 +41,7 @@ impl Clock for TestClock {
 }
 
 #[derive(Debug, Clone, Default)]
-pub(super) struct TestIds(Arc<AtomicU64>);
+pub(in crate::tests) struct TestIds(Arc<AtomicU64>);
 
 impl Ids for TestIds {
     fn connection(&self) -> ConnectionId {

@@ -62,9 +62,21 @@ impl World {
         self.relay.command(&session.into(), wish(id)).await.map(drop)
     }
 
+    /// The agent of a session begins to work.
+    pub(in crate::tests) async fn runs(&self, session: &str, run: &str) {
+        let report = Report::RunStarted { run: run.into(), cause: None };
+        self.report_through(session, SOCKET, report).await;
+    }
+
     /// The agent of a session asks its person something.
     pub(in crate::tests) async fn ask(&self, session: &str, prompt: &str, timeout_ms: u64) {
-        let choice = Choice { id: "no".into(), label: "No".into(), is_default: true, effect: None };
+        let choice = Choice {
+            id: "no".into(),
+            label: "No".into(),
+            is_default: true,
+            effect: None,
+            wants_answers: false,
+        };
         let at = self.clock.now().plus_ms(timeout_ms);
         let report = Report::Asked(Prompt {
             id: prompt.into(),
