@@ -8,6 +8,10 @@ pub(crate) mod dialects;
 pub(crate) mod lines;
 #[path = "../../crates/wire/tests/fuzz/native.rs"]
 pub(crate) mod native;
+#[path = "../../crates/wire/tests/fuzz/sealing.rs"]
+pub(crate) mod sealing;
+#[path = "../../crates/wire/tests/fuzz/verbs.rs"]
+pub(crate) mod verbs;
 #[path = "../../crates/wire/tests/fuzz/visiting.rs"]
 pub(crate) mod visiting;
 #[path = "../../crates/wire/tests/fuzz/world.rs"]

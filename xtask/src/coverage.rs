@@ -7,9 +7,12 @@
 //!
 //! Not here: what must hold (`fuzzing` modules of the crates, `crates/wire/tests/fuzz`).
 
+use std::collections::VecDeque;
+use std::fmt;
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::shell;
@@ -26,6 +29,21 @@ const INPUT_BYTES_MAX: &str = "16384";
 const INPUT_SECONDS_MAX: &str = "10";
 /// Memory that a target may take.
 const MEMORY_MIB_MAX: &str = "2048";
+/// Lines that are kept of what a target says; they are shown if it breaks.
+const LINES_MAX: usize = 500;
+/// What stands above each of [`Figures`].
+const HEAD: &str = "  executions   per second   edges  inputs";
+
+/// How far a target got, as libFuzzer says it in its last line.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Figures {
+    executions: u64,
+    per_second: u64,
+    /// Edges of the program that some input reached.
+    edges: u64,
+    /// Inputs that are worth keeping.
+    inputs: u64,
+}
 
 /// Runs every target for its share of that time.
 pub(crate) fn fuzz(seconds: u64) -> Result<bool, String> {
@@ -42,15 +60,18 @@ pub(crate) fn fuzz(seconds: u64) -> Result<bool, String> {
     }
     let begun = Instant::now();
     let whole = Duration::from_secs(seconds);
-    let mut broken = vec![];
+    let (mut broken, mut table) = (vec![], vec![]);
     for (number, target) in targets.iter().enumerate() {
         let left = u32::try_from(targets.len() - number).unwrap_or(1);
         let share = whole.saturating_sub(begun.elapsed()) / left;
         shell::say(&format!("== fuzz {target} for {} s", share.as_secs().max(1)));
-        if !run(&root, &built.join(target), target, share.as_secs().max(1))? {
+        let (is_well, figures) = run(&root, &built.join(target), target, share.as_secs().max(1))?;
+        if !is_well {
             broken.push(target.as_str());
         }
+        table.push(format!("{target:<16}{figures}"));
     }
+    shell::say(&format!("\n{:<16}{HEAD}\n{}", "target", table.join("\n")));
     for target in &broken {
         let program = built.join(target);
         shell::complain(&format!(
@@ -65,7 +86,7 @@ pub(crate) fn fuzz(seconds: u64) -> Result<bool, String> {
     Ok(broken.is_empty())
 }
 
-fn run(root: &Path, program: &Path, target: &str, seconds: u64) -> Result<bool, String> {
+fn run(root: &Path, program: &Path, target: &str, seconds: u64) -> Result<(bool, Figures), String> {
     let (found, broken) = (format!("fuzz/corpus/{target}"), format!("fuzz/artifacts/{target}/"));
     for folder in [&found, &broken] {
         let made = fs::create_dir_all(root.join(folder));
@@ -81,10 +102,55 @@ fn run(root: &Path, program: &Path, target: &str, seconds: u64) -> Result<bool, 
         format!("-rss_limit_mb={MEMORY_MIB_MAX}"),
         format!("-artifact_prefix={broken}"),
         "-dict=fuzz/json.dict".to_owned(),
-        "-print_final_stats=1".to_owned(),
-        "-verbosity=0".to_owned(),
+        "-print_funcs=0".to_owned(),
     ]);
-    shell::succeeds(command)
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let failed = |error: std::io::Error| format!("could not run {target}: {error}");
+    let mut child = command.spawn().map_err(failed)?;
+    let (mut figures, mut told) = (Figures::default(), VecDeque::new());
+    if let Some(stderr) = child.stderr.take() {
+        for line in BufReader::new(stderr).split(b'\n') {
+            let line = String::from_utf8_lossy(&line.map_err(failed)?).into_owned();
+            match Figures::read(&line) {
+                Some(read) => figures = read,
+                None => told.push_back(line),
+            }
+            if told.len() > LINES_MAX {
+                told.pop_front();
+            }
+        }
+    }
+    let is_well = child.wait().map_err(failed)?.success();
+    for line in told.iter().filter(|_| !is_well) {
+        shell::complain(line);
+    }
+    Ok((is_well, figures))
+}
+
+impl Figures {
+    /// From a line of status: `#9 DONE cov: 5 ft: 7 corp: 3/14b exec/s: 2 rss: 30Mb`.
+    fn read(line: &str) -> Option<Self> {
+        let mut words = line.split_ascii_whitespace();
+        let executions = words.next()?.strip_prefix('#')?.parse().ok()?;
+        let mut figures = Self { executions, ..Self::default() };
+        while let Some(word) = words.next() {
+            let number = match word {
+                "cov:" => &mut figures.edges,
+                "corp:" => &mut figures.inputs,
+                "exec/s:" => &mut figures.per_second,
+                _ => continue,
+            };
+            *number = words.next()?.split('/').next()?.parse().ok()?;
+        }
+        Some(figures)
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { executions, per_second, edges, inputs } = self;
+        write!(f, "{executions:>12} {per_second:>12} {edges:>7} {inputs:>7}")
+    }
 }
 
 /// The targets, each with inputs to begin with: without these nothing replays what was found.
@@ -109,6 +175,14 @@ fn targets(root: &Path) -> Result<Vec<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_line_of_status_says_how_far_a_target_got() {
+        let line = "#4096\tDONE   cov: 512 ft: 900 corp: 61/14Kb lim: 163 exec/s: 2048 rss: 64Mb";
+        let figures = Figures { executions: 4096, per_second: 2048, edges: 512, inputs: 61 };
+        assert_eq!(Figures::read(line), Some(figures));
+        assert_eq!(Figures::read("thread '<unnamed>' panicked at lib.rs:1:1:"), None);
+    }
 
     #[test]
     fn every_target_has_inputs_and_a_program_of_its_name() {

@@ -12,6 +12,7 @@
 //! and failures (`cases`), what tests could not try (`untried`).
 
 mod cases;
+pub(crate) mod repeat;
 pub(crate) mod tally;
 mod untried;
 
@@ -163,7 +164,7 @@ fn lanes<'a>(
     }
     second.extend([lints(), checked_page()]);
     if coverage != Coverage::Quick {
-        second.push(documentation());
+        second.extend([documentation(), fuzz_targets()]);
         second.extend(runner.filter(|runner| runner.can_choose()).map(simulation));
     }
     vec![("tests", first), ("checks", second)]
@@ -327,6 +328,15 @@ fn documentation() -> Step<'static> {
     command.args(["--bin", "farhelm", "--bin", "xtask"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
     step("documentation", vec![], move || program(shell::behind_others(&command, CHECKS_NICENESS)))
+}
+
+/// A workspace of its own, which nothing else here builds. In the same folder, so that
+/// dependencies are not checked a second time; without its engine, which is C++.
+fn fuzz_targets() -> Step<'static> {
+    let mut command = cargo(&["clippy", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
+    command.args(["--no-default-features", "--target-dir"]).arg(shell::target());
+    command.args(["--", "-D", "warnings"]);
+    step("fuzz targets", vec![], move || program(shell::behind_others(&command, CHECKS_NICENESS)))
 }
 
 fn checked_page() -> Step<'static> {

@@ -13,6 +13,8 @@
 
 pub mod blob;
 pub mod control;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod machine;
 mod native;
 pub mod pi;

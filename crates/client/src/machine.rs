@@ -110,7 +110,7 @@ pub struct Machine {
     unconfirmed: BTreeMap<(String, String), Value>,
     connected: bool,
     heartbeat_interval_ms: u64,
-    next_heartbeat: u64,
+    last_heartbeat: Option<u64>,
 }
 
 impl Machine {
@@ -122,7 +122,7 @@ impl Machine {
             unconfirmed: BTreeMap::new(),
             connected: false,
             heartbeat_interval_ms: 10_000,
-            next_heartbeat: 0,
+            last_heartbeat: None,
         }
     }
 
@@ -210,10 +210,12 @@ impl Machine {
 
     /// A heartbeat, if one is due.
     pub fn heartbeat(&mut self, now: Timestamp) -> Option<Value> {
-        if !self.connected || now.0 < self.next_heartbeat {
+        let interval_ms = self.heartbeat_interval_ms;
+        let is_early = |last: u64| now.0 < last.saturating_add(interval_ms);
+        if !self.connected || self.last_heartbeat.is_some_and(is_early) {
             return None;
         }
-        self.next_heartbeat = now.0 + self.heartbeat_interval_ms;
+        self.last_heartbeat = Some(now.0);
         Some(json!({"type": "heartbeat", "protocol_version": 1, "request_id": "hb"}))
     }
 
@@ -360,6 +362,21 @@ mod tests {
             "client_message_id":"m1"}"#;
         assert!(matches!(machine.on_text(delivered).0[..], [Happening::Answer(_)]));
         assert_eq!(machine.on_text(delivered).0, []);
+    }
+
+    #[test]
+    fn an_interval_that_never_ends_costs_one_heartbeat_and_the_next_relay_sets_its_own() {
+        let mut machine = following();
+        let ack = |interval_ms: u64| {
+            json!({"type": "connection_ack", "heartbeat_interval_ms": interval_ms}).to_string()
+        };
+        machine.on_text(&ack(u64::MAX));
+        assert!(machine.heartbeat(Timestamp(5)).is_some());
+        assert_eq!(machine.heartbeat(Timestamp(1_000_000)), None);
+        machine.on_disconnected();
+        machine.on_text(&ack(10));
+        assert!(machine.heartbeat(Timestamp(1_000_000)).is_some());
+        assert_eq!(machine.heartbeat(Timestamp(1_000_009)), None);
     }
 
     #[test]

@@ -10,7 +10,10 @@ mod corpus;
 mod dialects;
 mod lines;
 mod native;
+mod sealing;
 mod spoil;
+mod stories;
+mod verbs;
 mod visiting;
 mod world;
 
@@ -37,7 +40,7 @@ mod tests {
         let first_seed = setting::<u64>("FARHELM_FUZZ_SEED").unwrap_or(0);
         let share = Duration::from_secs_f64(seconds) / u32::try_from(DIALECTS.len()).unwrap();
         for dialect in &DIALECTS {
-            let corpus = Corpus::of(dialect.fixtures);
+            let corpus = Corpus::of(dialect);
             let (begun, mut cases) = (Instant::now(), 0);
             while cases == 0 || begun.elapsed() < share {
                 let case = first_seed.wrapping_add(cases);
@@ -57,7 +60,7 @@ mod tests {
     #[test]
     fn the_same_seed_plays_the_same_case() {
         for dialect in &DIALECTS {
-            let corpus = Corpus::of(dialect.fixtures);
+            let corpus = Corpus::of(dialect);
             assert_eq!(play(dialect, &corpus, 7), play(dialect, &corpus, 7), "{}", dialect.name);
         }
     }
@@ -65,7 +68,7 @@ mod tests {
     #[test]
     fn cases_get_past_the_door_and_hear_the_session() {
         for dialect in &DIALECTS {
-            let corpus = Corpus::of(dialect.fixtures);
+            let corpus = Corpus::of(dialect);
             let heard: usize = (0..20).map(|seed| play(dialect, &corpus, seed).len()).sum();
             assert!(heard > 40, "{} heard only {heard} frames", dialect.name);
         }

@@ -43,7 +43,8 @@ pub(super) struct Piece {
 impl Piece {
     /// The number of its last entry.
     pub(super) fn last(&self) -> u64 {
-        self.first + self.count - 1
+        // Their sum may be one more than there are numbers; `read_section` checked the rest.
+        self.first + (self.count - 1)
     }
 }
 
@@ -329,6 +330,17 @@ mod tests {
         assert_eq!(content.snapshot.as_ref().unwrap().0, 2);
         assert_eq!(content.card.as_ref().unwrap().bytes(), b"card");
         assert!(sections[1].content.as_ref().unwrap().piece.is_none());
+    }
+
+    #[test]
+    fn an_entry_may_have_the_last_number_that_there_is() {
+        let mut row = Row::default();
+        let entries = vec![Entry { sequence: Sequence(u64::MAX), at: Timestamp(1), body: vec![7] }];
+        row.push(1, &Append { entries, ..Append::new("abc".into(), Epoch(1)) });
+        let (contents, body) = row.finish();
+        let sections = read_row(&contents, &body).unwrap();
+        let piece = sections[0].content.as_ref().unwrap().piece.as_ref().unwrap();
+        assert_eq!((piece.first, piece.last()), (u64::MAX, u64::MAX));
     }
 
     #[test]

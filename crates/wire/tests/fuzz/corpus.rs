@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::fuzz::chance::Chance;
+use crate::fuzz::dialects::Dialect;
 use crate::fuzz::spoil;
 
 /// What can be said.
@@ -15,9 +16,10 @@ pub(crate) struct Corpus {
 }
 
 impl Corpus {
-    /// Everything that is JSON in these fixtures, in a fixed order.
-    pub(crate) fn of(dialect: &str) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(dialect);
+    /// Everything that is JSON in the fixtures of a dialect, in a fixed order.
+    pub(crate) fn of(dialect: &Dialect) -> Self {
+        let name = dialect.name.split(' ').next().unwrap();
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
         let entries = fs::read_dir(&folder).unwrap();
         let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
         paths.sort();

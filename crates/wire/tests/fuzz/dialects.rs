@@ -6,10 +6,10 @@ use crate::fuzz::native::{NativeClient, NativeProxy};
 use crate::fuzz::visiting::Visiting;
 use crate::fuzz::world::{Peer, World};
 
-/// One dialect: whose fixtures, what a client says first, and a connection of it.
+/// One dialect: its name, which begins with the folder of its fixtures, what a client says first,
+/// and a connection of it.
 pub(crate) struct Dialect {
     pub(crate) name: &'static str,
-    pub(crate) fixtures: &'static str,
     pub(crate) first: &'static [&'static str],
     pub(crate) open: fn(&mut World) -> Box<dyn Peer>,
 }
@@ -20,39 +20,25 @@ const CONNECT: &str = r#"{"type":"req","id":"c","method":"connect","params":{"ve
 
 /// A new dialect is one more line.
 pub(crate) const DIALECTS: [Dialect; 6] = [
-    Dialect {
-        name: "native",
-        fixtures: "native",
-        first: &[HELLO],
-        open: |w| NativeClient::open(w),
-    },
-    Dialect {
-        name: "native proxy",
-        fixtures: "native",
-        first: &[PROXY],
-        open: |w| NativeProxy::open(w),
-    },
+    Dialect { name: "native", first: &[HELLO], open: |w| NativeClient::open(w) },
+    Dialect { name: "native proxy", first: &[PROXY], open: |w| NativeProxy::open(w) },
     Dialect {
         name: "control",
-        fixtures: "control",
         first: &[],
         open: |w| Visiting::open(w, "session=sess_1&partial=1", control::Connection::new),
     },
     Dialect {
         name: "blob",
-        fixtures: "blob",
         first: &[CONNECT],
         open: |w| Visiting::open(w, "", blob::Connection::new),
     },
     Dialect {
         name: "pi",
-        fixtures: "pi",
         first: &[],
         open: |w| Visiting::open(w, "session=sess_1", pi::Connection::new),
     },
     Dialect {
         name: "webchannel",
-        fixtures: "webchannel",
         first: &[],
         open: |w| {
             Visiting::open(w, "session_id=sess_1", |connection, who, query, limits, now| {

@@ -5,12 +5,15 @@
 //!
 //! | line | |
 //! |---|---|
-//! | `~` and anything | something happens in a session |
+//! | `-`, as the first | the client does not say hello before the others |
+//! | `~` and a verb (`verbs`) | that happens in a session |
+//! | `~` and anything else | something happens in a session |
 //! | `+` | twenty seconds pass |
 //! | `!` | the client was too slow |
-//! | anything else | a frame |
+//! | anything else | a frame (`sealing` says what a webchannel client may leave out of it) |
 
 use domain::Timestamp;
+use domain::session::Report;
 use wire::native::frames::{ClientFrame, RelayFrame};
 use wire::native::proxy_frames::{
     FromRelay, encode_order, encode_report, link_number, read_from_relay, read_report,
@@ -20,6 +23,7 @@ use wire::native::shapes::Envelope;
 use crate::fuzz::chance::Chance;
 use crate::fuzz::dialects::DIALECTS;
 use crate::fuzz::world::World;
+use crate::fuzz::{sealing, verbs};
 
 /// Frames of one conversation; more say nothing new.
 const LINES_MAX: usize = 100;
@@ -72,12 +76,23 @@ pub(crate) fn link(bytes: &[u8]) {
         let Ok(envelope) = Envelope::read(line) else { continue };
         let read =
             |envelope: &Envelope, text: &str| read_report(envelope, text, || "unnamed".into(), NOW);
-        let Ok(Some((session, report))) = read(&envelope, line) else { continue };
+        let Ok(Some((session, mut report))) = read(&envelope, line) else { continue };
+        without_digest(&mut report);
         let written = encode_report(&session, &report, Some("agent_interrupt"), Some(7), NOW);
         let written = std::str::from_utf8(&written).unwrap();
         assert_eq!(link_number(written), Ok(Some(7)));
-        let again = read(&Envelope::read(written).unwrap(), written);
-        assert_eq!(again, Ok(Some((session, report))));
+        let (session_again, mut again) =
+            read(&Envelope::read(written).unwrap(), written).unwrap().unwrap();
+        without_digest(&mut again);
+        assert_eq!((session_again, again), (session, report));
+    }
+}
+
+/// A message without an id is recognised by a digest of what was said, also of the time, which a
+/// written message always has.
+fn without_digest(report: &mut Report) {
+    if let Report::Message { message, .. } = report {
+        message.digest = None;
     }
 }
 
@@ -101,36 +116,42 @@ pub(crate) fn webchannel(bytes: &[u8]) {
     play("webchannel", bytes);
 }
 
-fn play(name: &str, bytes: &[u8]) {
+/// Plays a conversation in this dialect, and gives what came of it.
+pub(crate) fn play(name: &str, bytes: &[u8]) -> World {
     let dialect = DIALECTS.iter().find(|dialect| dialect.name == name).unwrap();
     let (mut world, mut order) = (World::new(), Chance::new(0));
     let mut peer = (dialect.open)(&mut world);
     peer.start(&mut world);
-    for text in dialect.first {
-        peer.answer(&mut world, &mut order, true);
-        peer.says(&mut world, text);
-    }
     peer.answer(&mut world, &mut order, true);
-    for line in texts(bytes) {
+    let mut lines = texts(bytes).peekable();
+    if lines.next_if_eq(&"-").is_none() {
+        for text in dialect.first {
+            peer.says(&mut world, text);
+            peer.answer(&mut world, &mut order, true);
+        }
+    }
+    for line in lines {
         if peer.is_closed() {
-            return;
+            break;
         }
         match line.as_bytes().first() {
+            Some(b'~') if verbs::does(&mut world, peer.as_mut(), &line[1..]) => {}
             Some(b'~') => {
                 let seed = line
                     .bytes()
                     .fold(0, |seed: u64, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
                 world.goes_on(&mut Chance::new(seed), peer.as_mut());
             }
-            Some(b'+') => {
-                world.now = world.now.plus_ms(20_000);
-                peer.ticks(&mut world);
-            }
+            Some(b'+') => world.waits(20_000, peer.as_mut()),
             Some(b'!') => peer.lags(&mut world),
-            Some(_) | None => peer.says(&mut world, line),
+            Some(_) | None => {
+                let frame = sealing::said(&world, line);
+                peer.says(&mut world, &frame);
+            }
         }
         peer.answer(&mut world, &mut order, true);
     }
+    world
 }
 
 fn texts(bytes: &[u8]) -> impl Iterator<Item = &str> {

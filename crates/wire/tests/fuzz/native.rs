@@ -9,7 +9,7 @@ use wire::native::{
 };
 
 use crate::fuzz::chance::Chance;
-use crate::fuzz::world::{Open, Peer, World};
+use crate::fuzz::world::{Open, Peer, World, recorded};
 
 /// What a connection asks for in turn, at most, for one thing that it was told.
 const ROUNDS_MAX: usize = 1_000;
@@ -34,13 +34,12 @@ impl NativeClient {
                 Output::Send(frame) => world.sent(&frame),
                 Output::Close { .. } => self.is_closed = true,
                 Output::Session { session, wish, asked } => {
-                    match world.say(&session, &Command::Person(World::person(), wish)) {
-                        Ok(events) => {
-                            for recorded in &events {
-                                self.hears(world, &session, recorded);
-                            }
-                        }
-                        Err(refusal) => self.denied.push((asked, Denied::Refused(refusal))),
+                    let performed = world.say(&session, &Command::Person(World::person(), wish));
+                    for event in recorded(&performed) {
+                        self.hears(world, &session, event);
+                    }
+                    if let Err(refusal) = performed.outcome {
+                        self.denied.push((asked, Denied::Refused(refusal)));
                     }
                 }
                 Output::Launch { asked, .. } => {
@@ -179,14 +178,16 @@ impl NativeProxy {
                 ProxyOutput::Report { session, report, .. } => {
                     let (connection, position) = ("proxy_1".into(), None);
                     let said = Command::Proxy(Word { connection, position, report });
-                    if world.say(&session, &said).is_ok() {
-                        for order in world.rooms[&session].session.owed() {
-                            world.sent(&self.machine.on_order(&session, &order, world.now));
-                        }
+                    if world.say(&session, &said).outcome.is_ok() {
+                        self.orders(world, &session);
                     }
                 }
-                ProxyOutput::Named { .. }
-                | ProxyOutput::Passing { .. }
+                ProxyOutput::Named { named } => {
+                    for it in named {
+                        world.named(it);
+                    }
+                }
+                ProxyOutput::Passing { .. }
                 | ProxyOutput::Launched { .. }
                 | ProxyOutput::LaunchFailed { .. }
                 | ProxyOutput::Offered { .. }
@@ -195,6 +196,14 @@ impl NativeProxy {
                     world.sent(&self.machine.on_ack(1, world.now));
                 }
             }
+        }
+    }
+
+    /// What the session owes its machine.
+    fn orders(&mut self, world: &mut World, session: &SessionId) {
+        let owed = world.rooms.get(session).map(|room| room.session.owed()).unwrap_or_default();
+        for order in owed {
+            world.sent(&self.machine.on_order(session, &order, world.now));
         }
     }
 }
@@ -207,7 +216,9 @@ impl Peer for NativeProxy {
         self.carry_out(world, outputs);
     }
 
-    fn hears(&mut self, _world: &mut World, _session: &SessionId, _recorded: &Recorded) {}
+    fn hears(&mut self, world: &mut World, session: &SessionId, _recorded: &Recorded) {
+        self.orders(world, session);
+    }
 
     fn passes(&mut self, _world: &mut World, _session: &SessionId, _passing: &Passing) {}
 

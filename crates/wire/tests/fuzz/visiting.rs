@@ -1,5 +1,7 @@
 //! A connection in a dialect that looks at one session at a time, and a shell that answers it.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use domain::content::{Attachment, Failure};
 use domain::passing::Passing;
@@ -7,17 +9,27 @@ use domain::session::{Command, Recorded};
 use domain::{ConnectionId, Principal, SessionId, Timestamp};
 use wire::port::{Denied, Limits};
 use wire::visitor::{Act, Answer, Encoded, Figures, Recognised, Visitor};
+use wire::webchannel::seal::NONCE_BYTES;
 
 use crate::fuzz::chance::Chance;
-use crate::fuzz::world::{Open, Peer, World};
+use crate::fuzz::sealing;
+use crate::fuzz::world::{Open, Peer, World, recorded};
 
 /// Answers that wait; a connection that asks for more runs away.
 const WAITING_MAX: usize = 10_000;
+/// Codes that pair.
+const CODES: [&str; 2] = ["428913", "000042"];
+/// A token that nobody knows.
+const NOBODY: &str = "fh_nobody";
 
 pub(crate) struct Visiting {
     visitor: Box<dyn Visitor>,
     following: Option<SessionId>,
     waiting: Vec<Waits>,
+    /// The key that pairing agreed on.
+    paired: Option<[u8; 32]>,
+    /// The nonces of what was sealed.
+    spent: BTreeSet<[u8; NONCE_BYTES]>,
     is_closed: bool,
 }
 
@@ -41,6 +53,8 @@ impl Visiting {
             visitor: Box::new(visitor),
             following: None,
             waiting: vec![],
+            paired: None,
+            spent: BTreeSet::new(),
             is_closed: false,
         })
     }
@@ -69,11 +83,11 @@ impl Visiting {
                 (ticket, Answer::Figures(Figures { uptime_ms: 1, clients: 1, sessions: 2 }))
             }
             Act::Wish { session, wish, ticket } => {
-                let done = world.say(&session, &Command::Person(World::person(), *wish));
-                for recorded in done.iter().flatten() {
-                    self.hears(world, &session, recorded);
+                let performed = world.say(&session, &Command::Person(World::person(), *wish));
+                for event in recorded(&performed) {
+                    self.hears(world, &session, event);
                 }
-                (ticket, Answer::Done(done.map_err(Denied::Refused)))
+                (ticket, Answer::Done(performed.outcome.map_err(Denied::Refused)))
             }
             Act::Launch { ticket, .. } => {
                 let failure = Failure::new("no_proxy_connected", "No machine is connected");
@@ -89,20 +103,31 @@ impl Visiting {
                 (ticket, Answer::Stored(Ok(stored)))
             }
             Act::Load { ticket, .. } => (ticket, Answer::Loaded(Ok(Bytes::from_static(b"x")))),
-            Act::Pair { ticket, .. } => {
-                let refused = Failure::new("pairing_code_invalid", "no");
-                let paired = Ok((World::person(), "token".to_owned()));
-                (ticket, Answer::Paired(if ticket % 2 == 0 { paired } else { Err(refused) }))
-            }
-            Act::Recognise { ticket, .. } => {
-                let key = (ticket % 2 == 0).then_some([7; 32]);
+            Act::Pair { code, key, ticket, .. } => (ticket, Answer::Paired(self.pair(&code, key))),
+            Act::Recognise { token, ticket } => {
+                let key = match token.as_str() {
+                    NOBODY => {
+                        return self.waiting.push(Waits::Answer(ticket, Answer::Recognised(None)));
+                    }
+                    sealing::TOKEN => self.paired,
+                    sealing::TOKEN_EARLIER => Some(sealing::KEY),
+                    _ => None,
+                };
                 let known = Recognised { principal: World::person(), key, expires_at: None };
                 (ticket, Answer::Recognised(Some(Box::new(known))))
             }
-            Act::Spend { ticket, .. } => (ticket, Answer::Spent(ticket % 5 != 0)),
+            Act::Spend { nonce, ticket, .. } => (ticket, Answer::Spent(self.spent.insert(nonce))),
             Act::Identify { ticket, .. } => (ticket, Answer::Known(Some(World::person()))),
         };
         self.waiting.push(Waits::Answer(ticket, answer));
+    }
+
+    fn pair(&mut self, code: &str, key: Option<[u8; 32]>) -> Result<(Principal, String), Failure> {
+        if !CODES.contains(&code) {
+            return Err(Failure::new("pairing_code_invalid", "no"));
+        }
+        self.paired = key;
+        Ok((World::person(), sealing::TOKEN.to_owned()))
     }
 }
 

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use domain::content::{
     Author, Failure, Message, Part, ToolCall, ToolDetail, ToolKind, ToolStatus, ToolUpdate,
 };
+use domain::fleet::Named;
 use domain::passing::{Delta, Passing, Voice};
 use domain::session::prompts::{Choice, Effect, Prompt};
 use domain::session::runs::Outcome;
 use domain::session::status::{DownReason, Health, Meta, Via};
 use domain::session::transcript::Notice;
-use domain::session::{Change, Command, Order, Policy, Recorded, Report, Word};
+use domain::session::{Change, Command, Order, Performed, Policy, Recorded, Report, Word};
 use domain::{Content, Principal, Refusal, Role, Sequence, SessionId, Timestamp};
 use serde_json::Value;
 use wire::port::{Denied, Listing, PageOf, Throttle};
@@ -20,13 +21,15 @@ use crate::fuzz::chance::Chance;
 use crate::visitors::stage::Room;
 
 /// The sessions of the fixtures.
-const SESSIONS: [&str; 2] = ["sess_1", "550e8400-e29b-41d4-a906-446655440000"];
+pub(crate) const SESSIONS: [&str; 2] = ["sess_1", "550e8400-e29b-41d4-a906-446655440000"];
 /// A page has room for so much, whatever is asked for.
 const PAGE_EVENTS_MAX: usize = 16;
 /// Names that were heard, and are said again.
 const WORDS_MAX: usize = 128;
 /// Frames that one case may bring; more means that something runs away.
 const HEARD_MAX: usize = 200_000;
+/// Sessions that a machine may bring besides.
+const ROOMS_MAX: usize = 16;
 
 /// A connection under test.
 pub(crate) trait Peer {
@@ -73,7 +76,7 @@ impl World {
         for id in SESSIONS {
             let id = SessionId::from(id);
             world.rooms.insert(id.clone(), Room::default());
-            world.up(&id);
+            let _ = world.say(&id, &up());
         }
         world
     }
@@ -93,18 +96,25 @@ impl World {
         assert!(self.heard.len() < HEARD_MAX, "there is no end to it");
     }
 
-    pub(crate) fn say(
-        &mut self,
-        session: &SessionId,
-        command: &Command,
-    ) -> Result<Vec<Recorded>, Refusal> {
+    pub(crate) fn say(&mut self, session: &SessionId, command: &Command) -> Performed {
         let now = self.now;
-        let room = self.rooms.get_mut(session).ok_or(Refusal::SessionUnknown)?;
+        let Some(room) = self.rooms.get_mut(session) else {
+            return Performed { overdue: vec![], outcome: Err(Refusal::SessionUnknown) };
+        };
         let performed = room.session.perform(command, &mut room.cursor, Policy::default(), now);
-        room.ledger.extend(performed.overdue);
-        let recorded = performed.outcome?;
-        room.ledger.extend(recorded.iter().cloned());
-        Ok(recorded)
+        room.ledger.extend(recorded(&performed).cloned());
+        performed
+    }
+
+    /// A machine names a session as its own.
+    pub(crate) fn named(&mut self, named: Named) {
+        let Some(session) = named.session else { return };
+        if self.rooms.len() < ROOMS_MAX {
+            self.rooms.entry(session.clone()).or_default();
+        }
+        let via = Via { connection: "proxy_1".into(), link: Some("link".into()) };
+        let (meta, health, activity) = (Box::new(named.meta), named.health, named.activity);
+        let _ = self.say(&session, &Command::Relay(Change::Up { via, meta, health, activity }));
     }
 
     pub(crate) fn followed(&self, session: &SessionId) -> Option<Box<Followed>> {
@@ -205,6 +215,11 @@ impl World {
         let words = Content::Open(text.to_owned());
         let (message, part) = (id.into(), u32::try_from(chance.below(2)).unwrap_or(0));
         let delta = Delta { message, part, voice, offset: chance.below(6), words };
+        self.passes(session, delta, peer);
+    }
+
+    /// Words of a message in the making.
+    pub(crate) fn passes(&mut self, session: &SessionId, delta: Delta, peer: &mut dyn Peer) {
         let Some(room) = self.rooms.get_mut(session) else { return };
         if room.drafts.take(&delta) {
             let passing = Passing { after: room.session.head(), delta };
@@ -232,29 +247,45 @@ impl World {
         }
     }
 
-    fn reports(&mut self, session: &SessionId, report: Report, peer: &mut dyn Peer) {
+    /// The session's machine says something about it.
+    pub(crate) fn reports(&mut self, session: &SessionId, report: Report, peer: &mut dyn Peer) {
         let (connection, position) = ("proxy_1".into(), None);
         self.tell(session, &Command::Proxy(Word { connection, position, report }), peer);
     }
 
-    fn tell(&mut self, session: &SessionId, command: &Command, peer: &mut dyn Peer) {
-        for recorded in self.say(session, command).unwrap_or_default() {
-            peer.hears(self, session, &recorded);
+    /// Somebody says something to a session, and the connection is shown what comes of it.
+    pub(crate) fn tell(&mut self, session: &SessionId, command: &Command, peer: &mut dyn Peer) {
+        let performed = self.say(session, command);
+        for event in recorded(&performed) {
+            peer.hears(self, session, event);
         }
     }
 
-    fn comes_up(&mut self, session: &SessionId, peer: &mut dyn Peer) {
-        for recorded in self.up(session) {
-            peer.hears(self, session, &recorded);
+    /// Time passes, for the sessions too.
+    pub(crate) fn waits(&mut self, ms: u64, peer: &mut dyn Peer) {
+        self.now = self.now.plus_ms(ms);
+        let sessions: Vec<_> = self.rooms.keys().cloned().collect();
+        for session in sessions {
+            self.tell(&session, &Command::Relay(Change::Tick), peer);
         }
+        peer.ticks(self);
     }
 
-    fn up(&mut self, session: &SessionId) -> Vec<Recorded> {
-        let via = Via { connection: "proxy_1".into(), link: Some("link".into()) };
-        let (meta, health) = (Box::new(Meta::of_agent("demo".into())), Health::Healthy);
-        let up = Change::Up { via, meta, health, activity: None };
-        self.say(session, &Command::Relay(up)).unwrap_or_default()
+    /// The machine of a session is reached.
+    pub(crate) fn comes_up(&mut self, session: &SessionId, peer: &mut dyn Peer) {
+        self.tell(session, &up(), peer);
     }
+}
+
+/// Everything that was recorded, whether or not the command was refused.
+pub(crate) fn recorded(performed: &Performed) -> impl Iterator<Item = &Recorded> {
+    performed.overdue.iter().chain(performed.outcome.iter().flatten())
+}
+
+fn up() -> Command {
+    let via = Via { connection: "proxy_1".into(), link: Some("link".into()) };
+    let (meta, health) = (Box::new(Meta::of_agent("demo".into())), Health::Healthy);
+    Command::Relay(Change::Up { via, meta, health, activity: None })
 }
 
 fn tool_call(id: &str, input: &str) -> ToolCall {
@@ -276,6 +307,7 @@ fn prompt(id: &str, text: &str, now: Timestamp) -> Prompt {
         label: id.to_owned(),
         is_default: id == "no",
         effect,
+        wants_answers: false,
     };
     Prompt {
         id: id.into(),
