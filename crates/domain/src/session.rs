@@ -287,7 +287,7 @@ impl Session {
             Event::Config(config) => self.config = Some(config.clone()),
             Event::Status(event) => {
                 match event {
-                    status::Event::Down { .. } => self.runs.lose(at),
+                    status::Event::Down { since, .. } => self.runs.lose(since.unwrap_or(at)),
                     status::Event::Changed { activity: Some(_), .. } => self.runs.find(),
                     status::Event::Changed { activity: None, .. }
                     | status::Event::Up { .. }

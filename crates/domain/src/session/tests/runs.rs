@@ -172,6 +172,17 @@ fn a_run_that_is_cut_off_lasted_until_its_machine_went_away() {
 }
 
 #[test]
+fn a_run_lasted_no_longer_than_its_relay_is_known_to_have_lived() {
+    let mut story = Story::linked();
+    story.run_starts("r1");
+    story.wait_ms(3_600_000);
+    story.change(Change::Restarted { alive_at: START.plus_ms(4_000) });
+    story.up("socket-2", Some(JOURNAL));
+    story.resumed(&[], None);
+    assert_eq!(lasted_ms(&story), Some(4_000));
+}
+
+#[test]
 fn a_run_whose_session_is_closed_lasted_until_then() {
     let mut story = Story::linked();
     story.run_starts("r1");
