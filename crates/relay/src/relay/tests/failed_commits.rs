@@ -1,5 +1,6 @@
 //! A commit that failed leaves no trace, and the connection goes on from where it was.
 
+use domain::LinkPosition;
 use domain::content::{Author, Digest, Message, Part};
 use domain::session::transcript;
 use domain::session::{Event, Order, Recorded};
@@ -76,6 +77,45 @@ async fn a_failed_commit_does_not_make_an_old_message_of_a_new_one() {
     stage.fail_a_commit().await;
     stage.observe("socket-1", "x2", "Done.").await;
     assert_eq!(stage.ledger("s1").await.iter().filter(|it| says("Done.")(it)).count(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_is_not_recorded_without_the_one_before_it_for_which_the_ledger_could_not_be_read() {
+    let stage = Stage::new(2_000).await;
+    let report = |connection: &str, number: u64| {
+        let message = Message {
+            id: format!("x{number}").as_str().into(),
+            author: Author::Assistant,
+            parts: Content::Open(vec![Part::Text(format!("{number}"))]),
+            created_at: stage.clock.now(),
+            run: None,
+            parent: None,
+            digest: None,
+        };
+        let report = Report::Message { message, has_own_id: true, echo: None };
+        let position = Some(LinkPosition { link: "journal-1".into(), number });
+        Command::Proxy(Word { connection: connection.into(), position, report })
+    };
+    let session = SessionId::from("s1");
+    stage.up("s1").await;
+    stage.fail_a_commit().await;
+    stage.disk.set_full(true);
+    let first = stage.relay().command(&session, report("socket-1", 1)).await;
+    assert!(matches!(first, Err(Denied::Failed(_))), "{first:?}");
+    stage.disk.set_full(false);
+    let second = stage.relay().command(&session, report("socket-1", 2)).await;
+    assert!(matches!(second, Err(Denied::Failed(_))), "{second:?}");
+    // The next connection tells both again.
+    let via = Via { connection: "socket-2".into(), link: Some("journal-1".into()) };
+    let meta = Box::new(Meta::of_agent("demo".into()));
+    let up = Change::Up { via, meta, health: Health::Healthy, activity: None };
+    stage.tell("s1", Command::Relay(up)).await;
+    for number in [1, 2] {
+        stage.tell("s1", report("socket-2", number)).await;
+    }
+    let ledger = stage.ledger("s1").await;
+    let said: Vec<_> = ["1", "2"].map(|text| ledger.iter().position(says(text))).to_vec();
+    assert!(said[0].is_some() && said[0] < said[1], "{ledger:#?}");
 }
 
 #[tokio::test(start_paused = true)]
