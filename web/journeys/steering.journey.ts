@@ -284,12 +284,30 @@ describe("a run", () => {
     await words(page, "zweite", { exact: true }).waitFor();
   });
 
-  it("is steered by a message that does not wait", async () => {
+  it("is steered by a message that does not wait, and that never stands above what is said before it", async () => {
     await say(page, "slow: 150");
-    await page.locator('article[aria-busy="true"]').waitFor();
+    const spoken = page.locator('.row:has(article[aria-busy="true"])');
+    const key = await spoken.getAttribute("data-key");
     await box(page).fill("say: turn left");
+    // Looks at every picture, from before it is sent until the agent has answered it.
+    await page.evaluate((key) => {
+      const places: boolean[] = [];
+      Object.assign(window, { places });
+      const look = () => {
+        const rows = [...document.querySelectorAll<HTMLElement>(".transcript .row[data-key]")];
+        const before = rows.find((row) => row.dataset.key === key);
+        const steers = rows.find((row) => row.textContent.includes("say: turn left"));
+        const top = (row: HTMLElement) => row.getBoundingClientRect().top;
+        if (before && steers) places.push(top(before) < top(steers));
+        requestAnimationFrame(look);
+      };
+      look();
+    }, key);
     await page.getByRole("button", { name: "Steer now" }).click();
     await words(page, "turn left", { exact: true }).waitFor();
+    const places = await page.evaluate(() => (window as unknown as { places: boolean[] }).places);
+    expect(places.length).toBeGreaterThan(0);
+    expect(places).not.toContain(false);
     await page.getByRole("button", { name: "Stop" }).first().waitFor({ state: "detached" });
   });
 });

@@ -22,6 +22,9 @@ usage: cargo xtask <command>
   test [--quick | --all]      everything: format, lints, tests, documentation, tidy, real agents
                               (--quick: what tells soon, before a commit; --all: every agent,
                               and what cannot be tried is a failure)
+  repeat --times N [--busy]   the tests that wait for browsers, IDEs and real agents, N times in
+      [--only STEP]           a row (--busy: with every core busy; STEP: page, panels,
+                              ides or agents)
   dev [URL]                   the page with hot reload, in front of a relay that runs
   page                        the page alone: format, types, tests, journeys in a browser
                               (--pictures: the journeys, then their pictures for the README)
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["test", options @ ..] => test::run(options).unwrap_or_else(|sentence| complain(&sentence)),
+        ["repeat", options @ ..] => from_outcome(test::repeat::run(options)),
         ["dev"] => from_outcome(page::dev(None)),
         ["dev", relay] => from_outcome(page::dev(Some(relay))),
         ["page"] => from_outcome(page::run()),

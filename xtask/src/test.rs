@@ -12,6 +12,7 @@
 //! and failures (`cases`), what tests could not try (`untried`).
 
 mod cases;
+pub(crate) mod repeat;
 pub(crate) mod tally;
 mod untried;
 

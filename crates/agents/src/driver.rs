@@ -15,7 +15,7 @@ use domain::session::Report;
 use domain::session::controls::Control;
 use domain::session::delivery::Send;
 use domain::session::prompts::AnswerDetail;
-use domain::{ChoiceId, Content, MessageId, PromptId, RequestId, Sequence, Timestamp};
+use domain::{ChoiceId, Content, MessageId, PromptId, RequestId, Sequence, Timestamp, ToolCallId};
 
 use crate::panel;
 use crate::{FileFault, FileJob, Kept, Picture, Program, TerminalId, TerminalJob, TerminalNews};
@@ -182,8 +182,8 @@ pub enum Output {
     },
     /// Something for the relay's ledger.
     Report(Report),
-    /// Words of a message in the making.
-    Passing(Delta),
+    /// Words of a message in the making, and the call of the subagent that says them.
+    Passing(Delta, Option<ToolCallId>),
     /// The session can be used: this answers its launch. Told once; after a restart not again.
     Ready,
     /// The session cannot be used: this answers its launch, and there is no session.

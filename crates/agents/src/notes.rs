@@ -20,8 +20,11 @@ pub(crate) enum Kept {
     Last(&'static str, usize),
 }
 
-/// The lines that still count.
-pub(crate) fn shortened<N: DeserializeOwned>(text: &str, kept: impl Fn(&N) -> Kept) -> String {
+/// The lines that still count. `kept` is asked from the newest line to the oldest.
+pub(crate) fn shortened<N: DeserializeOwned>(
+    text: &str,
+    mut kept: impl FnMut(&N) -> Kept,
+) -> String {
     let mut seen: BTreeMap<&'static str, usize> = BTreeMap::new();
     let mut lines: Vec<&str> = vec![];
     for line in text.lines().rev().filter(|line| !line.is_empty()) {

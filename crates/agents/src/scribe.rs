@@ -18,12 +18,12 @@ mod tools;
 use std::collections::BTreeSet;
 
 use domain::content::{Failure, PlanEntry, Usage};
-use domain::passing::Voice;
+use domain::passing::{Delta, Voice};
 use domain::session::Report;
 use domain::session::config::AgentConfig;
 use domain::session::delivery::Send;
 use domain::session::prompts::{AnswerDetail, Prompt};
-use domain::session::runs::Outcome;
+use domain::session::runs::{Cut, Outcome};
 use domain::session::status::{Activity, CloseReason, Health};
 use domain::session::transcript::{ContextUse, Notice};
 use domain::{Content, MessageId, PromptId, RequestId, RunId, Sequence, Timestamp, ToolCallId};
@@ -153,15 +153,17 @@ impl Scribe {
     }
 
     /// The agent's record has a send, but its program ended before it said so. Nothing else is
-    /// known of the run: it is told as interrupted.
-    pub fn delivered_and_cut_off(&mut self, id: &MessageId, attempt: Sequence) {
+    /// known of the run: it is told as cut off. `agent` is its name, for a person.
+    pub fn delivered_and_cut_off(&mut self, id: &MessageId, attempt: Sequence, agent: &str) {
         if let Some(run) = self.run.clone() {
             return self.delivered(id, attempt, Some(run));
         }
         let run = run_id(id, attempt);
         self.delivered(id, attempt, Some(run.clone()));
         self.report(Report::RunStarted { run: run.clone(), cause: Some(id.clone()) });
-        self.report(Report::RunEnded { run, outcome: Outcome::Interrupted, usage: None });
+        let why = format!("{agent} ended before it answered");
+        let outcome = Outcome::Cut(Cut { why, lasted_ms: None });
+        self.report(Report::RunEnded { run, outcome, usage: None });
     }
 
     /// A send certainly did not reach the agent.
@@ -240,16 +242,20 @@ impl Scribe {
     /// More words of a message in the making. `key` names the part within the message as the
     /// agent does; parts stand in the order in which their keys first came.
     pub fn words(&mut self, message: &MessageId, key: u32, voice: Voice, words: &str) {
-        if let Some(delta) = self.messages.words(message, key, voice, words) {
-            self.outputs.push(Output::Passing(delta));
-        }
+        let delta = self.messages.words(message, key, voice, words);
+        self.pass(message, delta);
     }
 
     /// All words of a part, as the agent has them in the end: what was not told yet is told.
     pub fn whole_words(&mut self, message: &MessageId, key: u32, voice: Voice, whole: &str) {
-        if let Some(delta) = self.messages.whole_words(message, key, voice, whole) {
-            self.outputs.push(Output::Passing(delta));
-        }
+        let delta = self.messages.whole_words(message, key, voice, whole);
+        self.pass(message, delta);
+    }
+
+    fn pass(&mut self, message: &MessageId, delta: Option<Delta>) {
+        let Some(delta) = delta else { return };
+        let parent = self.messages.parent(message).cloned();
+        self.outputs.push(Output::Passing(delta, parent));
     }
 
     /// Whether a message is in the making.

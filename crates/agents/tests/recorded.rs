@@ -132,7 +132,7 @@ fn see(outputs: Vec<Output>, seen: &mut String) {
             Output::Unusable(failure) => Some(format!("unusable: {}", failure.message)),
             Output::Remember(_)
             | Output::LookedUp { .. }
-            | Output::Passing(_)
+            | Output::Passing(..)
             | Output::Spawn(_)
             | Output::Write(_)
             | Output::End

@@ -115,6 +115,16 @@ impl Drafts {
         self.open.clear();
     }
 
+    /// Only these stay in the making.
+    pub fn keep(&mut self, is_kept: impl Fn(&MessageId) -> bool) {
+        self.open.retain(|(id, _)| is_kept(id));
+    }
+
+    /// Whether a message is in the making.
+    pub fn has(&self, message: &MessageId) -> bool {
+        self.open.iter().any(|(id, _)| id == message)
+    }
+
     /// Whether anything is in the making.
     pub fn is_empty(&self) -> bool {
         self.open.is_empty()

@@ -180,6 +180,9 @@ pub struct Performed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     head: Sequence,
+    /// When the last event was recorded.
+    #[serde(default)]
+    last_at: Timestamp,
     status: status::Status,
     sends: delivery::Sends,
     queue: queue::Queue,
@@ -258,6 +261,7 @@ impl Session {
     pub fn apply(&mut self, recorded: &Recorded) {
         let (sequence, at) = (recorded.sequence, recorded.at);
         self.head = sequence;
+        self.last_at = at;
         if let Some(LinkPosition { link, number }) = &recorded.position {
             let heard = self.heard.entry(link.clone()).or_default();
             *heard = (*heard).max(*number);
@@ -281,8 +285,22 @@ impl Session {
             Event::Run(event) => self.runs.apply(event, at),
             Event::Control(event) => self.controls.apply(event, at),
             Event::Config(config) => self.config = Some(config.clone()),
-            Event::Status(event) => self.status.apply(event, at),
-            Event::Transcript(event) => self.transcript.apply(event),
+            Event::Status(event) => {
+                match event {
+                    status::Event::Down { .. } => self.runs.lose(at),
+                    status::Event::Changed { activity: Some(_), .. } => self.runs.find(),
+                    status::Event::Changed { activity: None, .. }
+                    | status::Event::Up { .. }
+                    | status::Event::Closed { .. }
+                    | status::Event::Renamed(_)
+                    | status::Event::Archived(_) => {}
+                }
+                self.status.apply(event, at);
+            }
+            Event::Transcript(event) => {
+                self.runs.find();
+                self.transcript.apply(event);
+            }
         }
     }
 

@@ -2,6 +2,8 @@
 # usage: sh chromium.sh PROGRAM FOLDER PORT [ARGUMENT...]
 # The folder becomes its home and is removed at the end. Port 0 picks a free one, which is then the
 # first line of FOLDER/data/DevToolsActivePort.
+# Whoever stops the tests (Ctrl-C, say) stops this too: it clears up first.
+trap : HUP INT TERM
 program=$1; folder=$2; port=$3; shift 3
 HOME=$folder "$program" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
   --disable-background-networking --disable-component-update --disable-sync \

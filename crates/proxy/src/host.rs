@@ -458,7 +458,7 @@ impl<D: Disk, R: Records> Host<D, R> {
                 }
                 Output::LookedUp { .. }
                 | Output::Report(_)
-                | Output::Passing(_)
+                | Output::Passing(..)
                 | Output::Ready
                 | Output::Unusable(_) => continue,
             };

@@ -13,8 +13,10 @@ pub mod fuzzing;
 mod inbox;
 mod lines;
 mod record;
+mod unfinished;
 
 pub use book::{Book, Outgoing};
 pub use inbox::{INBOX_OPEN_MAX, Inbox, SETTLED_REMEMBERED_MAX, Settled, Step};
 pub use lines::{decode, encode};
 pub use record::{Attempt, Earlier, Going, Means, Opened, Record};
+pub use unfinished::Unfinished;

@@ -282,7 +282,7 @@ impl Writer {
                 }
                 Write::Erase(stream, reply) => {
                     self.commit(&mut appends, &mut replies);
-                    let _ = reply.send(self.ledger.erase(&stream));
+                    let _ = reply.send(self.erase(&stream));
                 }
                 Write::Maintain => {
                     self.commit(&mut appends, &mut replies);
@@ -310,6 +310,18 @@ impl Writer {
         }
     }
 
+    /// Erasing twice is erasing once. After a failure nobody knows whether it happened, and what
+    /// is left of a session that was half erased would begin again from nothing.
+    fn erase(&mut self, stream: &SessionId) -> Result<(), Fault> {
+        match self.ledger.erase(stream) {
+            Err(Fault::Io { .. } | Fault::NeedsReopen) => {
+                self.ledger.reopen()?;
+                self.ledger.erase(stream)
+            }
+            answer => answer,
+        }
+    }
+
     fn commit(&mut self, appends: &mut Vec<Append>, replies: &mut Vec<AppendReply>) {
         if appends.is_empty() {
             return;
@@ -326,11 +338,7 @@ impl Writer {
             Err(fault) => {
                 tracing::error!(%fault, "a commit failed");
                 self.metrics.commit_failed();
-                if matches!(fault, Fault::Io { .. } | Fault::NeedsReopen)
-                    && let Err(again) = self.ledger.reopen()
-                {
-                    tracing::error!(fault = %again, "the database could not be reopened");
-                }
+                self.reopen_after(&fault);
                 replies.iter().map(|_| Err(Lost::Fault(fault.clone()))).collect()
             }
         };
@@ -347,9 +355,19 @@ impl Writer {
                 Ok(_) => return,
                 Err(fault) => {
                     tracing::warn!(%fault, "the ledger's upkeep failed and is tried again later");
+                    self.reopen_after(&fault);
                     return;
                 }
             }
+        }
+    }
+
+    /// Whatever failed: the next commit is to find a ledger that works.
+    fn reopen_after(&mut self, fault: &Fault) {
+        if matches!(fault, Fault::Io { .. } | Fault::NeedsReopen)
+            && let Err(again) = self.ledger.reopen()
+        {
+            tracing::error!(fault = %again, "the database could not be reopened");
         }
     }
 }
@@ -396,3 +414,6 @@ fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Fault>
 fn closed() -> Fault {
     Fault::Io { detail: "the relay is going down".to_owned() }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,8 @@
 //! Bringing a state back from the ledger: the newest stored state and the events after it.
 //!
 //! **Invariant**: what is loaded is what all events up to the head lead to. A stored state that
-//! cannot be read is replaced by a replay of the events; where those are not all there, loading
+//! cannot be read, or is of an older shape, is replaced by a replay of the events. Where those are
+//! not all there, an older state still counts, lacking what its shape lacks; without one, loading
 //! fails instead of going on from a part.
 //!
 //! Not here: what the events mean (`domain`), their bytes (`store`).
@@ -11,6 +12,7 @@ use std::future::Future;
 use domain::fleet::{self, Fleet};
 use domain::session::{self, Session};
 use domain::{Sequence, SessionId};
+use store::codec::Stored;
 use store::{Epoch, Fault};
 
 use crate::books::{Books, EventsAsked};
@@ -23,7 +25,7 @@ pub(crate) trait Replayed: Default + Send {
     /// What it is made of.
     type Event: Send;
     /// From its stored form.
-    fn decode(body: &[u8]) -> Result<Self, Fault>;
+    fn decode(body: &[u8]) -> Result<Stored<Self>, Fault>;
     /// The events that are asked for, and the oldest one that is kept.
     fn read(
         books: &Books,
@@ -53,26 +55,40 @@ pub(crate) async fn load<S: Replayed>(
     let unreadable = |why: &str| {
         tracing::warn!(%stream, why, "a stored state is of no use; its events are replayed");
     };
-    let (mut state, stored_at) = match &lease.snapshot {
-        Some(snapshot) => match S::decode(&snapshot.body) {
-            Ok(state) if state.head() == snapshot.sequence => (state, Some(snapshot.sequence)),
-            Ok(_) => {
-                unreadable("it is not of the event that it is said to be of");
-                (S::default(), None)
+    let (mut start, mut older, mut stored_at) = (S::default(), None, None);
+    match lease.snapshot.as_ref().map(|it| (it.sequence, S::decode(&it.body))) {
+        Some((sequence, Ok(stored))) if stored.state.head() == sequence => {
+            if stored.is_older {
+                tracing::debug!(%stream, "an earlier release stored the state; events are replayed");
+                older = Some(stored.state);
+            } else {
+                (start, stored_at) = (stored.state, Some(sequence));
             }
-            Err(fault) => {
-                unreadable(&fault.to_string());
-                (S::default(), None)
-            }
-        },
-        None if lease.is_snapshot_damaged => {
-            unreadable("its checksum is wrong");
-            (S::default(), None)
         }
-        None => (S::default(), Some(Sequence(0))),
+        Some((_, Ok(_))) => unreadable("it is not of the event that it is said to be of"),
+        Some((_, Err(fault))) => unreadable(&fault.to_string()),
+        None if lease.is_snapshot_damaged => unreadable("its checksum is wrong"),
+        None => stored_at = Some(Sequence(0)),
+    }
+    let state = match (catch_up(books, stream, start, lease.head).await, older) {
+        (Err(Fault::Corrupt { detail, .. }), Some(older)) => {
+            tracing::warn!(%stream, detail, "it cannot be replayed; the stored state counts");
+            catch_up(books, stream, older, lease.head).await?
+        }
+        (replayed, _) => replayed?,
     };
-    while state.head() < lease.head {
-        let (after, upto) = (state.head(), Some(lease.head));
+    Ok(Loaded { state, epoch: lease.epoch, stored_at })
+}
+
+/// Applies the events that a state lacks.
+async fn catch_up<S: Replayed>(
+    books: &Books,
+    stream: &SessionId,
+    mut state: S,
+    head: Sequence,
+) -> Result<S, Fault> {
+    while state.head() < head {
+        let (after, upto) = (state.head(), Some(head));
         let ask = EventsAsked { stream: stream.clone(), after, upto, limit: PAGE_EVENTS };
         let (events, first_kept) = S::read(books, ask).await?;
         if events.is_empty() || first_kept > after.next() {
@@ -83,13 +99,13 @@ pub(crate) async fn load<S: Replayed>(
             state.apply(event);
         }
     }
-    Ok(Loaded { state, epoch: lease.epoch, stored_at })
+    Ok(state)
 }
 
 impl Replayed for Session {
     type Event = session::Recorded;
 
-    fn decode(body: &[u8]) -> Result<Self, Fault> {
+    fn decode(body: &[u8]) -> Result<Stored<Self>, Fault> {
         store::codec::decode_session(body)
     }
 
@@ -110,7 +126,7 @@ impl Replayed for Session {
 impl Replayed for Fleet {
     type Event = fleet::Recorded;
 
-    fn decode(body: &[u8]) -> Result<Self, Fault> {
+    fn decode(body: &[u8]) -> Result<Stored<Self>, Fault> {
         store::codec::decode_fleet(body)
     }
 

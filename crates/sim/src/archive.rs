@@ -4,36 +4,66 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::fleet::FLEET_STREAM;
+use domain::fleet::{self, FLEET_STREAM};
 use domain::session::Recorded;
 use domain::{Sequence, SessionId, Timestamp};
-use store::{Append, AppendRefused, Fault, Lease, Ledger, Reader, Retention, Vault};
+use store::{Append, AppendRefused, Fault, Lease, Ledger, Reader, Retention, Vault, codec};
 
 /// A handle; clones see the same archive.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Archive(Arc<Mutex<BTreeMap<SessionId, BTreeMap<u64, Recorded>>>>);
+pub(crate) struct Archive(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    sessions: BTreeMap<SessionId, BTreeMap<u64, Recorded>>,
+    fleet: BTreeMap<u64, fleet::Recorded>,
+}
 
 impl Archive {
     /// Keeps everything that a stream holds and the archive does not yet.
     pub(crate) fn keep(&self, reader: &mut dyn Reader, stream: &SessionId) -> Result<(), Fault> {
         let mut kept = self.lock();
-        let kept = kept.entry(stream.clone()).or_default();
+        let kept = kept.sessions.entry(stream.clone()).or_default();
         let after = kept.last_key_value().map_or(0, |(sequence, _)| *sequence);
         let (events, _) = reader.recorded(stream, Sequence(after), None, usize::MAX, usize::MAX)?;
         kept.extend(events.into_iter().map(|recorded| (recorded.sequence.0, recorded)));
         Ok(())
     }
 
+    /// The same of the fleet.
+    pub(crate) fn keep_fleet(&self, reader: &mut dyn Reader) -> Result<(), Fault> {
+        let kept = &mut self.lock().fleet;
+        let after = kept.last_key_value().map_or(0, |(sequence, _)| *sequence);
+        let events = read_fleet(reader, Sequence(after))?;
+        kept.extend(events.into_iter().map(|recorded| (recorded.sequence.0, recorded)));
+        Ok(())
+    }
+
+    /// Everything of the fleet before this event.
+    pub(crate) fn fleet_before(&self, first_kept: u64) -> Vec<fleet::Recorded> {
+        self.lock().fleet.range(..first_kept).map(|(_, recorded)| recorded.clone()).collect()
+    }
+
     /// Everything of a session before this event.
     pub(crate) fn before(&self, session: &SessionId, first_kept: u64) -> Vec<Recorded> {
         let archive = self.lock();
-        let kept = archive.get(session).into_iter().flat_map(|kept| kept.range(..first_kept));
+        let kept =
+            archive.sessions.get(session).into_iter().flat_map(|kept| kept.range(..first_kept));
         kept.map(|(_, recorded)| recorded.clone()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionId, BTreeMap<u64, Recorded>>> {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The events of the fleet after this one.
+pub(crate) fn read_fleet(
+    reader: &mut dyn Reader,
+    after: Sequence,
+) -> Result<Vec<fleet::Recorded>, Fault> {
+    let page = reader.events(&FLEET_STREAM.into(), after, None, usize::MAX, usize::MAX)?;
+    page.entries.iter().map(|entry| codec::decode_fleet_event(&entry.body)).collect()
 }
 
 /// A ledger whose losses are kept.
@@ -73,8 +103,15 @@ impl Ledger for Archived {
     fn maintain(&mut self, now: Timestamp, retention: &Retention) -> Result<bool, Fault> {
         if self.has_retention {
             for row in self.reader.streams()? {
-                if row.id.as_str() != FLEET_STREAM {
-                    self.archive.keep(self.reader.as_mut(), &row.id)?;
+                let kept = if row.id.as_str() == FLEET_STREAM {
+                    self.archive.keep_fleet(self.reader.as_mut())
+                } else {
+                    self.archive.keep(self.reader.as_mut(), &row.id)
+                };
+                match kept {
+                    // What cannot be read is not compared with anything either.
+                    Ok(()) | Err(Fault::Corrupt { .. }) => {}
+                    Err(fault) => return Err(fault),
                 }
             }
         }

@@ -1,19 +1,23 @@
 //! What must be true at the end of every run, whatever broke on the way.
 
+mod fleet;
+mod past;
 mod shown;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use domain::content::Author;
+use domain::content::{Author, Part};
 use domain::session::delivery::{self, DELIVERY_UNKNOWN, State};
 use domain::session::{Event, Recorded, prompts, runs, status, transcript};
 use domain::{MessageId, Sequence, SessionId, Timestamp};
 use store::Reader;
 
 use crate::archive::Archive;
+use crate::plain_proxy::Style;
 
-pub(crate) use shown::{check_client, check_visitor, due};
+pub(crate) use fleet::{Fleet, check as check_fleet, check_launcher, read as read_fleet};
+pub(crate) use shown::{check_client, check_said, check_visitor, due};
 
 /// How much later than its deadline a send may be settled: the relay wakes every few seconds, a
 /// commit may fail and be tried again, and the process may have stood still.
@@ -27,6 +31,8 @@ pub(crate) struct History {
     pub(crate) events: Vec<Recorded>,
     /// Whether it was erased: then some of what led to it may be missing.
     pub(crate) is_erased: bool,
+    /// The oldest event that retention left.
+    pub(crate) first_kept: u64,
 }
 
 /// Reads a session's ledger back.
@@ -40,7 +46,8 @@ pub(crate) fn read(
     let first_kept = if is_erased { u64::MAX } else { page.first_kept.0 };
     let mut events = archive.before(session, first_kept);
     events.extend(kept);
-    Ok(History { session: session.clone(), events, is_erased })
+    let first_kept = page.first_kept.0;
+    Ok(History { session: session.clone(), events, is_erased, first_kept })
 }
 
 /// The ledger by itself.
@@ -61,6 +68,7 @@ pub(crate) fn check_ledger(history: &History) -> Vec<String> {
     wrong.extend(check_prompts(history));
     wrong.extend(check_messages(history));
     wrong.extend(check_answers(history));
+    wrong.extend(check_files(history));
     wrong
 }
 
@@ -97,7 +105,25 @@ pub(crate) fn check_agent(history: &History, received: &[(MessageId, String)]) -
             State::Delivered | State::Failed(_) | State::Accepted => {}
         }
     }
+    wrong.extend(check_order(history, received));
     wrong
+}
+
+/// Sends reach the agent in the order in which they were handed over.
+fn check_order(history: &History, received: &[(MessageId, String)]) -> Option<String> {
+    let mut handed = history.events.iter().filter_map(|recorded| match &recorded.event {
+        Event::Delivery(delivery::Event::HandedOver { id, .. }) => Some(id),
+        Event::Delivery(_)
+        | Event::Queue(_)
+        | Event::Prompt(_)
+        | Event::Control(_)
+        | Event::Run(_)
+        | Event::Config(_)
+        | Event::Transcript(_)
+        | Event::Status(_) => None,
+    });
+    let (overtaken, _) = received.iter().find(|(id, _)| !handed.any(|it| it == id))?;
+    Some(format!("{}: {overtaken} did not reach the agent in its turn", history.session))
 }
 
 /// A send that its machine does not come for fails when its grace time is over, also when the
@@ -120,16 +146,25 @@ pub(crate) fn check_deadlines(history: &History, grace_ms: u64) -> Vec<String> {
                     }
                 }
             }
-            Event::Status(status::Event::Down { .. } | status::Event::Closed { .. }) => {
+            Event::Status(status::Event::Down { since, .. }) => {
+                down_since.get_or_insert(since.unwrap_or(now));
+            }
+            Event::Status(status::Event::Closed { .. }) => {
                 down_since.get_or_insert(now);
             }
             Event::Delivery(delivery::Event::Accepted(send)) => {
                 waiting.insert(send.id.clone(), now);
             }
+            Event::Delivery(delivery::Event::Failed { id, .. }) => {
+                if let (Some(accepted), Some(since)) = (waiting.remove(id), down_since) {
+                    let waited_ms = now.ms_since(since.max(accepted));
+                    if waited_ms > grace_ms + LATE_MS_MAX {
+                        wrong.push(format!("{session}: {id} failed after {waited_ms} ms"));
+                    }
+                }
+            }
             Event::Delivery(
-                delivery::Event::HandedOver { id, .. }
-                | delivery::Event::Delivered { id, .. }
-                | delivery::Event::Failed { id, .. },
+                delivery::Event::HandedOver { id, .. } | delivery::Event::Delivered { id, .. },
             ) => {
                 waiting.remove(id);
             }
@@ -251,4 +286,110 @@ fn check_answers(history: &History) -> Vec<String> {
         }
     }
     wrong
+}
+
+/// What the agent said of a file is what was sent with the message, and the transcript names it.
+fn check_files(history: &History) -> Vec<String> {
+    let session = &history.session;
+    let mut sent: BTreeMap<&MessageId, Vec<&str>> = BTreeMap::new();
+    let mut wrong = vec![];
+    for recorded in &history.events {
+        match &recorded.event {
+            Event::Delivery(delivery::Event::Accepted(send)) => {
+                let names = send.attachments.iter().map(|file| file.name.as_str()).collect();
+                sent.insert(&send.id, names);
+            }
+            Event::Transcript(transcript::Event::Message(message)) => {
+                let parts = message.parts.open().into_iter().flatten();
+                let (mut text, mut files) = (String::new(), vec![]);
+                for part in parts {
+                    match part {
+                        Part::Text(words) => text.push_str(words),
+                        Part::File(file) => files.push(file.name.as_str()),
+                        Part::Thinking(_) | Part::Image(_) | Part::ToolCall(_) => {}
+                    }
+                }
+                if sent.get(&message.id).is_some_and(|due| *due != files) {
+                    let due = &sent[&message.id];
+                    wrong.push(format!("{session}: {} has {files:?}, not {due:?}", message.id));
+                }
+                if let Some(said) = text.strip_prefix("echo: look m")
+                    && message.author == Author::Assistant
+                {
+                    let step = said.split(' ').next().unwrap_or_default();
+                    let due = format!("{step} [notes-{step}.txt, {step} bytes]");
+                    if said != due {
+                        wrong.push(format!("{session}: the agent saw {said:?}, not {due:?}"));
+                    }
+                }
+            }
+            Event::Transcript(_)
+            | Event::Delivery(_)
+            | Event::Queue(_)
+            | Event::Prompt(_)
+            | Event::Control(_)
+            | Event::Run(_)
+            | Event::Config(_)
+            | Event::Status(_) => {}
+        }
+    }
+    wrong
+}
+
+/// What a plain proxy told, perhaps many times, against the transcript: nothing is recorded more
+/// often than it was said, where that can be told, and nothing that is told again is missing.
+pub(crate) fn check_told(history: &History, said: &[String], style: Style) -> Vec<String> {
+    let session = &history.session;
+    let mut left: Vec<&String> = said.iter().collect();
+    let (mut people, mut wrong) = (vec![], vec![]);
+    for recorded in &history.events {
+        match &recorded.event {
+            Event::Delivery(delivery::Event::Accepted(send)) => people.extend(send.text.open()),
+            Event::Transcript(transcript::Event::Message(message)) => {
+                let parts = message.parts.open().into_iter().flatten();
+                let text = parts.filter_map(|part| match part {
+                    Part::Text(text) => Some(text.as_str()),
+                    Part::Thinking(_) | Part::Image(_) | Part::File(_) | Part::ToolCall(_) => None,
+                });
+                let text: String = text.collect();
+                let left = if message.author == Author::User { &mut people } else { &mut left };
+                match left.iter().position(|said| **said == text) {
+                    Some(place) => drop(left.remove(place)),
+                    None if !style.is_recognised() => {}
+                    None => wrong.push(format!("{session}: {text:?} is told more often than said")),
+                }
+            }
+            Event::Transcript(_)
+            | Event::Delivery(_)
+            | Event::Queue(_)
+            | Event::Prompt(_)
+            | Event::Control(_)
+            | Event::Run(_)
+            | Event::Config(_)
+            | Event::Status(_) => {}
+        }
+    }
+    if style.retells && !left.is_empty() {
+        wrong.push(format!("{session}: {left:?} was said and is not told"));
+    }
+    wrong
+}
+
+/// How many questions a person answered.
+pub(crate) fn questions_answered(history: &History) -> u64 {
+    let answered = |recorded: &&Recorded| match &recorded.event {
+        Event::Prompt(prompts::Event::Settled { settled, .. }) => match settled {
+            prompts::Settled::ByPerson { .. } => true,
+            prompts::Settled::ByExpiry | prompts::Settled::Withdrawn => false,
+        },
+        Event::Prompt(_)
+        | Event::Delivery(_)
+        | Event::Transcript(_)
+        | Event::Queue(_)
+        | Event::Control(_)
+        | Event::Run(_)
+        | Event::Config(_)
+        | Event::Status(_) => false,
+    };
+    history.events.iter().filter(answered).count() as u64
 }

@@ -3,7 +3,7 @@
 //! It remembers everything it was shown, so that the check at the end can hold it against the
 //! ledger.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ use crate::net::End;
 
 /// How long a client waits for any frame before it believes that the connection is gone.
 const SILENCE_MS_MAX: u64 = 30_000;
+
+/// What the ids of requests for a history begin with.
+const HISTORY_REQUEST: &str = "\"request_id\":\"history-";
 
 /// What a person does.
 #[derive(Debug, Clone)]
@@ -65,12 +68,62 @@ pub(crate) struct Seen {
     pub(crate) cursors: BTreeMap<String, u64>,
     /// Where histories began anew, because the relay no longer had what was missed.
     pub(crate) anew: Vec<Anew>,
-    /// Launches that came to something, with their sessions.
-    pub(crate) launched: BTreeMap<String, String>,
+    /// Launches: the session that each led to, or the code of its failure, as last told.
+    pub(crate) launches: BTreeMap<String, Result<String, String>>,
+    /// What was told first of each send: `accepted`, or the code of its refusal.
+    fates: BTreeMap<(String, String), String>,
+    /// Requests for a history: `told`, or the code of the error.
+    pub(crate) read: BTreeMap<String, String>,
     /// From here on nothing may be heard.
     pub(crate) is_cut_off: bool,
     /// Frames that were heard all the same.
     pub(crate) heard_too_much: usize,
+}
+
+impl Seen {
+    /// What was told first of a send.
+    pub(crate) fn fate_of(&self, session: &str, send: &str) -> Option<String> {
+        self.fates.get(&(session.to_owned(), send.to_owned())).cloned()
+    }
+
+    fn note_fate(&mut self, frame: &Value) {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let fate = match frame["type"].as_str() {
+            Some("message_accepted" | "message_delivered") => "accepted".to_owned(),
+            Some("message_failed") => text(&frame["error"]["code"]),
+            Some(_) | None => return,
+        };
+        let key = (text(&frame["session_id"]), text(&frame["client_message_id"]));
+        self.fates.entry(key).or_insert(fate);
+    }
+
+    fn note_launch(&mut self, frame: &Value) {
+        let text = |name: &str| frame[name].as_str().unwrap_or_default().to_owned();
+        let told = match frame["type"].as_str() {
+            Some("session_launch_ack") => Ok(text("session_id")),
+            Some("session_launch_failed") => Err(text("error_code")),
+            Some(_) | None => return,
+        };
+        self.launches.insert(text("request_id"), told);
+    }
+
+    /// The answer to a request for a history. What replaces a history that is gone follows the
+    /// error that says so.
+    fn note_read(&mut self, text: &str) {
+        if !text.contains(HISTORY_REQUEST) {
+            return;
+        }
+        let frame: Value = serde_json::from_str(text).unwrap_or_default();
+        let Some(request) = frame["request_id"].as_str() else { return };
+        let told = match frame["type"].as_str() {
+            Some("history_delta" | "history_snapshot") => "told",
+            Some("connection_error") => frame["code"].as_str().unwrap_or_default(),
+            Some(_) | None => return,
+        };
+        if told != "resume_cursor_invalid" {
+            self.read.insert(request.to_owned(), told.to_owned());
+        }
+    }
 }
 
 /// A history that began anew.
@@ -110,7 +163,14 @@ impl ClientNode {
         for session in sessions {
             machine.follow(session, 0);
         }
-        let person = Person { machine, seen: seen.clone(), clock, end: None, answers: 0 };
+        let person = Person {
+            machine,
+            seen: seen.clone(),
+            clock,
+            end: None,
+            answers: 0,
+            unread: BTreeSet::new(),
+        };
         tokio::spawn(person.run(inbox));
         let principal = Credentials::principal(name, Role::Operator);
         Self { seen, deeds, principal, is_full, is_revoked: false }
@@ -143,6 +203,8 @@ struct Person {
     clock: SimClock,
     end: Option<End>,
     answers: u64,
+    /// Sessions whose history could not be read just now.
+    unread: BTreeSet<String>,
 }
 
 impl Person {
@@ -229,6 +291,7 @@ impl Person {
     fn hear(&mut self, frame: &Bytes) {
         self.note(|seen| seen.heard_too_much += usize::from(seen.is_cut_off));
         let text = String::from_utf8_lossy(frame);
+        self.note(|seen| seen.note_read(&text));
         let (happened, replies) = self.machine.on_text(&text);
         for happening in happened {
             self.take_in(happening);
@@ -245,6 +308,7 @@ impl Person {
             Happening::Event(event) => {
                 let Some(cursor) = self.machine.cursor(&event.session) else { return };
                 self.note(|seen| {
+                    seen.note_fate(&event.frame);
                     seen.cursors.insert(event.session.clone(), cursor);
                     watch_prompts(seen, &event);
                     seen.events.entry(event.session.clone()).or_default().push(event);
@@ -264,13 +328,15 @@ impl Person {
                 seen.anew.push(Anew { session, last_sequence, messages, place });
             }),
             Happening::Answer(frame) => {
-                if frame["type"] == "session_launch_ack" {
-                    let text = |name: &str| frame[name].as_str().unwrap_or_default().to_owned();
-                    let (request, session) = (text("request_id"), text("session_id"));
-                    self.note(|seen| {
-                        seen.launched.insert(request, session);
-                    });
+                if frame["code"] == "history_not_available"
+                    && let Some(session) = frame["session_id"].as_str()
+                {
+                    self.unread.insert(session.to_owned());
                 }
+                self.note(|seen| {
+                    seen.note_fate(&frame);
+                    seen.note_launch(&frame);
+                });
             }
             Happening::Connected(_) | Happening::Sessions(_) | Happening::Delta(_) => {}
         }
@@ -282,6 +348,14 @@ impl Person {
         }
         for frame in self.machine.again() {
             self.say(&frame);
+        }
+        // The store could not read it then; it may now.
+        for session in std::mem::take(&mut self.unread) {
+            let after = self.machine.cursor(&session).unwrap_or_default();
+            self.say(&json!({
+                "type": "history_request", "protocol_version": 1, "session_id": session,
+                "after_sequence": after,
+            }));
         }
     }
 

@@ -1,11 +1,14 @@
 //! The relay's disk: in memory, or files under a real `SQLite`.
 
 mod files;
+mod flawed;
 
-use store::{Failure, Fault, Ledger, MemoryDisk};
+use store::{Fault, Ledger, MemoryDisk};
 
 pub(crate) use files::FileDisk;
+pub(crate) use flawed::{Flawed, Flaws, Operation};
 
+use crate::effects::Effects;
 use crate::rng::Rng;
 
 /// One world in so many has its ledger in files.
@@ -22,9 +25,9 @@ pub(crate) enum SimDisk {
 
 impl SimDisk {
     /// The disk of this seed's world.
-    pub(crate) fn of(seed: u64, rng: &mut Rng) -> Result<Self, std::io::Error> {
+    pub(crate) fn of(seed: u64, rng: &mut Rng, effects: Effects) -> Result<Self, std::io::Error> {
         if seed % FILES_ONE_IN == FILES_ONE_IN - 1 {
-            return Ok(Self::Files(FileDisk::new(rng.fork())?));
+            return Ok(Self::Files(FileDisk::new(rng.fork(), effects)?));
         }
         Ok(Self::Memory(MemoryDisk::new()))
     }
@@ -34,22 +37,6 @@ impl SimDisk {
         match self {
             Self::Memory(disk) => Ok(Box::new(disk.open()?)),
             Self::Files(disk) => disk.open(),
-        }
-    }
-
-    /// Queues a failure: each commit meets the next one.
-    pub(crate) fn fail_next(&self, failure: Failure) {
-        match self {
-            Self::Memory(disk) => disk.fail_next(failure),
-            Self::Files(disk) => disk.fail_next(failure),
-        }
-    }
-
-    /// Nothing fails any more.
-    pub(crate) fn heal(&self) {
-        match self {
-            Self::Memory(disk) => disk.heal(),
-            Self::Files(disk) => disk.heal(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use sim::{Options, run};
+use sim::{Met, Options, run};
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -27,13 +27,13 @@ fn main() -> ExitCode {
         }
     }
     let live = std::io::stderr().is_terminal();
-    let (mut sent, mut events, mut faults, mut wrong) = (0, 0, 0, 0);
+    let (mut sent, mut events, mut met, mut wrong) = (0, 0, Met::default(), 0);
     let (begun, mut simulated) = (Instant::now(), Duration::ZERO);
     for seed in from..from.saturating_add(seeds) {
         let outcome = run(seed, Options::default());
         sent += outcome.sends;
         events += outcome.events;
-        faults += outcome.faults;
+        met.add(&outcome.met);
         simulated += outcome.simulated;
         if let (Some(first), true) = (outcome.wrong.first(), goes_on) {
             wrong += 1;
@@ -56,7 +56,8 @@ fn main() -> ExitCode {
     }
     let real = begun.elapsed();
     let times = simulated.as_secs_f64() / real.as_secs_f64();
-    let each = faults / seeds.max(1);
+    let each = met.faults() / seeds.max(1);
+    say(&format!("met: {met}"));
     say(&format!(
         "{seeds} seeds in {:.0} s ({times:.0} times as fast as real time), {each} faults in each, \
          {sent} sends, {events} events: {}",

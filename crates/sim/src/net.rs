@@ -12,6 +12,7 @@ use bytes::Bytes;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
+use crate::effects::{Effect, Effects};
 use crate::rng::Rng;
 
 /// The state that both ends share.
@@ -19,6 +20,8 @@ use crate::rng::Rng;
 struct Cable {
     cut: AtomicBool,
     silent: AtomicBool,
+    /// Whether one of the ends was dropped.
+    ended: AtomicBool,
     changed: Notify,
 }
 
@@ -27,6 +30,12 @@ struct Cable {
 pub(crate) struct Break(Arc<Cable>);
 
 impl Break {
+    /// Whether frames still travel.
+    pub(crate) fn is_live(&self) -> bool {
+        let cable = &self.0;
+        ![&cable.cut, &cable.silent, &cable.ended].iter().any(|it| it.load(Ordering::Relaxed))
+    }
+
     /// Both ends hear of it.
     pub(crate) fn cut(&self) {
         self.0.cut.store(true, Ordering::Relaxed);
@@ -64,10 +73,11 @@ pub(crate) struct End {
     weather: Weather,
     rng: Rng,
     frames_sent: u64,
+    effects: Effects,
 }
 
 /// A new connection.
-pub(crate) fn connect(weather: Weather, rng: &mut Rng) -> (End, End, Break) {
+pub(crate) fn connect(weather: Weather, rng: &mut Rng, effects: &Effects) -> (End, End, Break) {
     let cable = Arc::new(Cable::default());
     let (left_out, right_in) = mpsc::unbounded_channel();
     let (right_out, left_in) = mpsc::unbounded_channel();
@@ -80,10 +90,17 @@ pub(crate) fn connect(weather: Weather, rng: &mut Rng) -> (End, End, Break) {
         weather,
         rng,
         frames_sent: 0,
+        effects: effects.clone(),
     };
     let left = end(left_out, left_in, rng.fork());
     let right = end(right_out, right_in, rng.fork());
     (left, right, Break(cable))
+}
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.cable.ended.store(true, Ordering::Relaxed);
+    }
 }
 
 impl End {
@@ -105,6 +122,9 @@ impl End {
         let twice = self.weather.twice_in > 0
             && self.frames_sent > 2
             && self.rng.once_in(self.weather.twice_in);
+        if twice {
+            self.effects.count(Effect::FrameRepeated);
+        }
         for _ in 0..=u8::from(twice) {
             let delay = Duration::from_millis(self.rng.below(self.weather.delay_ms_max + 1));
             self.last_out = self.last_out.max(Instant::now() + delay);

@@ -2,6 +2,9 @@
 //!
 //! It remembers on its disk which sends its agent has, as the document asks of it: what it is
 //! offered again it does not deliver again.
+//!
+//! Some are scrapers: their messages have no ids, the words of people appear in their window as
+//! well, and on each connection they tell everything that their window shows once more.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,16 +22,40 @@ use tokio::time::Instant;
 use wire::native::proxy_frames::{self, FromRelay, Hello};
 
 use crate::clock::SimClock;
+use crate::effects::{Effect, Effects};
 use crate::net::End;
+use crate::rng::Rng;
 
 /// How often it says that it is alive.
 const BEAT: Duration = Duration::from_secs(10);
 const HEARTBEAT: &[u8] = br#"{"type":"heartbeat","protocol_version":1,"request_id":"beat"}"#;
 
+/// How a plain proxy tells what is said.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Style {
+    /// Whether messages have ids of their own.
+    has_ids: bool,
+    /// Whether it tells everything once more on each connection.
+    pub(crate) retells: bool,
+    /// Whether it tells the words of people too.
+    echoes: bool,
+}
+
+impl Style {
+    /// Whether what it tells again is told apart from what is new. Without ids that goes by the
+    /// order of the window. Where a delivery is reported only after the window showed the answer,
+    /// the transcript has the two in the other order, and the answer is recorded once more.
+    pub(crate) fn is_recognised(self) -> bool {
+        !(self.retells && self.echoes)
+    }
+}
+
 /// A machine with a plain proxy.
 pub(crate) struct PlainProxy {
     name: String,
     session: SessionId,
+    pub(crate) style: Style,
+    effects: Effects,
     clock: SimClock,
     state: Arc<Mutex<State>>,
     running: Option<(AbortHandle, mpsc::UnboundedSender<End>)>,
@@ -39,14 +66,20 @@ struct State {
     is_connected: bool,
     /// What its agent has, in the order it came.
     received: Vec<(MessageId, String)>,
+    /// What its window shows.
+    shown: Vec<Message>,
 }
 
 impl PlainProxy {
     /// A machine with one session, running and not connected.
-    pub(crate) fn new(number: u64, clock: SimClock) -> Self {
+    pub(crate) fn new(number: u64, clock: SimClock, effects: Effects, rng: &mut Rng) -> Self {
+        let is_scraper = rng.once_in(2);
+        let (has_ids, echoes) = (!is_scraper, is_scraper && rng.once_in(2));
+        let style = Style { has_ids, retells: rng.once_in(2), echoes };
         let (name, session) = (format!("plain-{number}"), format!("plain-{number}-session"));
         let session = session.as_str().into();
-        let mut node = Self { name, session, clock, state: Arc::default(), running: None };
+        let (state, running) = (Arc::default(), None);
+        let mut node = Self { name, session, style, effects, clock, state, running };
         node.restart();
         node
     }
@@ -64,6 +97,13 @@ impl PlainProxy {
     /// What its agent received.
     pub(crate) fn received(&self) -> Vec<(MessageId, String)> {
         self.lock().received.clone()
+    }
+
+    /// What its agent said.
+    pub(crate) fn said(&self) -> Vec<String> {
+        let state = self.lock();
+        let said = state.shown.iter().filter(|message| message.author == Author::Assistant);
+        said.map(words).collect()
     }
 
     /// Whether it has no connection.
@@ -88,6 +128,8 @@ impl PlainProxy {
         let process = Process {
             name: self.name.clone(),
             session: self.session.clone(),
+            style: self.style,
+            effects: self.effects.clone(),
             clock: self.clock.clone(),
             state: self.state.clone(),
             end: None,
@@ -104,6 +146,8 @@ impl PlainProxy {
 struct Process {
     name: String,
     session: SessionId,
+    style: Style,
+    effects: Effects,
     clock: SimClock,
     state: Arc<Mutex<State>>,
     end: Option<End>,
@@ -164,7 +208,13 @@ impl Process {
                     activity: None,
                     is_over: false,
                 };
-                vec![proxy_frames::encode_snapshot(&[named])]
+                let mut said = vec![proxy_frames::encode_snapshot(&[named])];
+                if self.style.retells {
+                    let shown = self.lock().shown.clone();
+                    self.effects.count_times(Effect::Retold, shown.len() as u64);
+                    said.extend(shown.into_iter().map(|message| self.tell(message)));
+                }
+                said
             }
             Ok(FromRelay::Order(session, order)) if session == self.session => match *order {
                 Order::Deliver { send, .. } => self.deliver(&send.id, &send.text),
@@ -186,26 +236,41 @@ impl Process {
     /// The agent gets it, unless it has it, and says it back.
     fn deliver(&self, id: &MessageId, text: &Content<String>) -> Vec<Bytes> {
         let text = text.open().cloned().unwrap_or_default();
-        let now = self.clock.now();
-        let encode = |report| proxy_frames::encode_report(&self.session, &report, None, None, now);
-        let mut said = vec![];
+        let (now, mut said) = (self.clock.now(), vec![]);
         let is_known = self.lock().received.iter().any(|(known, _)| known == id);
         if !is_known {
             self.lock().received.push((id.clone(), text.clone()));
-            let message = Message {
-                id: format!("parrot-{id}").as_str().into(),
-                author: Author::Assistant,
-                parts: Content::Open(vec![Part::Text(format!("parrot: {text}"))]),
-                created_at: now,
-                run: None,
-                parent: None,
-                digest: None,
-            };
-            said.push(encode(Report::Message { message, has_own_id: true, echo: None }));
+            if self.style.echoes {
+                said.push(self.show(&format!("window-{id}"), Author::User, text.clone()));
+            }
         }
         let delivered = Report::SendDelivered { id: id.clone(), attempt: None, run: None };
-        said.push(encode(delivered));
+        said.push(proxy_frames::encode_report(&self.session, &delivered, None, None, now));
+        if !is_known {
+            let answer = format!("parrot: {text}");
+            said.push(self.show(&format!("parrot-{id}"), Author::Assistant, answer));
+        }
         said
+    }
+
+    /// Its window shows something new.
+    fn show(&self, id: &str, author: Author, text: String) -> Bytes {
+        let message = Message {
+            id: id.into(),
+            author,
+            parts: Content::Open(vec![Part::Text(text)]),
+            created_at: self.clock.now(),
+            run: None,
+            parent: None,
+            digest: None,
+        };
+        self.lock().shown.push(message.clone());
+        self.tell(message)
+    }
+
+    fn tell(&self, message: Message) -> Bytes {
+        let report = Report::Message { message, has_own_id: self.style.has_ids, echo: None };
+        proxy_frames::encode_report(&self.session, &report, None, None, self.clock.now())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -218,4 +283,13 @@ async fn receive(end: Option<&mut End>) -> Option<Bytes> {
         Some(end) => end.receive().await,
         None => std::future::pending().await,
     }
+}
+
+fn words(message: &Message) -> String {
+    let parts = message.parts.open().into_iter().flatten();
+    let texts = parts.filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        Part::Thinking(_) | Part::Image(_) | Part::File(_) | Part::ToolCall(_) => None,
+    });
+    texts.collect()
 }

@@ -4,6 +4,7 @@
 //! pause lets its sockets and its disk stand still, as for a process that is stopped or a machine
 //! that sleeps.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,9 +26,10 @@ use wire::{blob, control, pi, webchannel};
 use crate::archive::{Archive, Archived};
 use crate::clock::{SimClock, SimIds};
 use crate::credentials::Credentials;
-use crate::disk::SimDisk;
+use crate::disk::{Flawed, Flaws, SimDisk};
+use crate::effects::{Effect, Effects};
 use crate::net::End;
-use crate::sabotage::{Sabotage, Saboteur};
+use crate::sabotage::{Sabotage, Saboteur, spoil};
 use crate::uploads::SimUploads;
 use crate::visitor_node::Dialect;
 use crate::witness::{Testimony, Witness};
@@ -46,14 +48,22 @@ pub(crate) struct Settings {
     pub(crate) sabotage: Sabotage,
 }
 
+/// What outlives the relay.
+#[derive(Clone)]
+pub(crate) struct Surroundings {
+    pub(crate) disk: SimDisk,
+    pub(crate) flaws: Flaws,
+    pub(crate) archive: Archive,
+    pub(crate) credentials: Credentials,
+    pub(crate) uploads: SimUploads,
+    pub(crate) clock: SimClock,
+    pub(crate) effects: Effects,
+}
+
 /// A relay that can crash.
 pub(crate) struct RelayNode {
     settings: Settings,
-    disk: SimDisk,
-    archive: Archive,
-    credentials: Credentials,
-    uploads: SimUploads,
-    clock: SimClock,
+    around: Surroundings,
     ids: SimIds,
     pause: Pause,
     running: Option<(Relay, Tasks)>,
@@ -62,17 +72,9 @@ pub(crate) struct RelayNode {
 
 impl RelayNode {
     /// A relay that is not running yet.
-    pub(crate) fn new(
-        settings: Settings,
-        disk: SimDisk,
-        archive: Archive,
-        credentials: Credentials,
-        uploads: SimUploads,
-        clock: SimClock,
-    ) -> Self {
-        let (ids, pause) = (SimIds::default(), Pause::default());
-        let (running, starts) = (None, 0);
-        Self { settings, disk, archive, credentials, uploads, clock, ids, pause, running, starts }
+    pub(crate) fn new(settings: Settings, around: Surroundings) -> Self {
+        let (ids, pause) = (SimIds::default(), Pause::new(around.effects.clone()));
+        Self { settings, around, ids, pause, running: None, starts: 0 }
     }
 
     /// Whether it is running.
@@ -85,7 +87,7 @@ impl RelayNode {
         let tasks = Tasks::default();
         // The ledger of a crashed relay lets go of the disk when its task is dropped.
         let ledger = loop {
-            match self.disk.open() {
+            match self.around.disk.open() {
                 Ok(ledger) => break ledger,
                 Err(store::Fault::Locked { .. }) => tokio::task::yield_now().await,
                 Err(_) => return,
@@ -102,10 +104,12 @@ impl RelayNode {
     async fn run(&self, ledger: Box<dyn Ledger>, tasks: &Tasks) -> Result<Relay, store::Fault> {
         let Settings { policies, bounds, retention, sabotage } = &self.settings;
         let has_retention = retention.size_bytes_max.is_some();
-        let archived = Archived::new(ledger, self.archive.clone(), has_retention)?;
-        let ledger = Box::new(Saboteur::new(Box::new(archived), *sabotage));
+        let around = &self.around;
+        let archived = Archived::new(ledger, around.archive.clone(), has_retention)?;
+        let flawed = Flawed::new(Box::new(archived), around.disk.clone(), around.flaws.clone());
+        let ledger = Box::new(Saboteur::new(Box::new(flawed), *sabotage));
         let metrics = Arc::new(Metrics::default());
-        let clock: Arc<dyn Clock> = Arc::new(self.clock.clone());
+        let clock: Arc<dyn Clock> = Arc::new(around.clock.clone());
         let (pace, pause) = (self.starts, self.pause.clone());
         let turn = move || {
             let pause = pause.clone();
@@ -119,7 +123,7 @@ impl RelayNode {
         let ports = Ports {
             clock,
             ids: Arc::new(self.ids.clone()),
-            uploads: Arc::new(self.uploads.clone()),
+            uploads: Arc::new(around.uploads.clone()),
             tasks: tasks.clone(),
         };
         Relay::start_within(*bounds, books, ports, *policies, metrics).await
@@ -127,7 +131,15 @@ impl RelayNode {
 
     /// SIGKILL.
     pub(crate) fn crash(&mut self) {
-        if let (Some(files), true) = (self.disk.files(), self.is_up()) {
+        if self.is_up() {
+            self.around.effects.count(Effect::RelayCrashed);
+        }
+        self.kill();
+    }
+
+    /// The same, at the end of a world.
+    pub(crate) fn kill(&mut self) {
+        if let (Some(files), true) = (self.around.disk.files(), self.is_up()) {
             files.kill();
         }
         self.stop();
@@ -135,14 +147,16 @@ impl RelayNode {
 
     /// It ends, and its disk is left in order.
     pub(crate) fn stop(&mut self) {
-        if let Some((_, tasks)) = self.running.take() {
+        if let Some((relay, tasks)) = self.running.take() {
+            let lagged = relay.metrics().lagged.load(Ordering::Relaxed);
+            self.around.effects.count_times(Effect::WatcherLagged, lagged);
             tasks.abort_all();
         }
     }
 
     /// It stands still for so long.
     pub(crate) fn pause(&self, pause: Duration) {
-        *self.pause.lock() = Some(Instant::now() + pause);
+        self.pause.begin(pause);
     }
 
     /// The last event of every session.
@@ -165,8 +179,14 @@ impl RelayNode {
         is_closed && relay.erase(session).await.is_ok()
     }
 
-    /// A client dials.
-    pub(crate) fn accept_client(&self, end: End, principal: Principal) {
+    /// What lists show of a session: whether it is closed, or `None` where it is not there.
+    pub(crate) fn is_closed(&self, session: &SessionId) -> Option<bool> {
+        let (relay, _) = self.running.as_ref()?;
+        relay.directory().get(session).map(|listing| listing.card.status.is_closed())
+    }
+
+    /// A client dials. A slow one takes so long over everything that it is sent at once.
+    pub(crate) fn accept_client(&self, end: End, slowness: Duration, principal: Principal) {
         let Some((relay, tasks)) = &self.running else { return };
         let gate = ClientGate {
             relay: relay.clone(),
@@ -174,7 +194,7 @@ impl RelayNode {
             limits: Limits::default(),
             kick: Arc::new(Kick::default()),
         };
-        let socket = self.socket(end, Some(&principal));
+        let socket = self.socket(end, slowness, Some(&principal));
         tasks.spawn("client", serve_client(gate, socket, Some(principal), None));
     }
 
@@ -182,6 +202,7 @@ impl RelayNode {
     pub(crate) fn accept_visitor(
         &self,
         end: End,
+        slowness: Duration,
         dialect: Dialect,
         principal: &Principal,
         query: &str,
@@ -191,30 +212,31 @@ impl RelayNode {
         let gate = VisitorGate {
             relay: relay.clone(),
             throttles: unlimited(),
-            door: Arc::new(self.credentials.clone()),
+            door: Arc::new(self.around.credentials.clone()),
             kick: Arc::new(Kick::default()),
         };
         let twice = self.settings.sabotage == Sabotage::ShowsTwice;
         let twice_in = twice.then_some(SHOWS_TWICE_IN);
-        let (connection, now) = (self.ids.connection(), self.clock.now());
+        let (connection, now) = (self.ids.connection(), self.around.clock.now());
         let (limits, who) = (Limits::default(), Some(principal.clone()));
+        let effects = self.around.effects.clone();
         match dialect {
             Dialect::Blob => {
                 let visitor = blob::Connection::new(connection, who, query, limits, now);
-                let visitor = Witness::new(visitor, testimony, twice_in);
-                let socket = self.socket(end, Some(principal));
+                let visitor = Witness::new(visitor, testimony, twice_in, effects);
+                let socket = self.socket(end, slowness, Some(principal));
                 tasks.spawn("visitor", serve_visitor(gate, visitor, socket, None));
             }
             Dialect::Pi => {
                 let visitor = pi::Connection::new(connection, who, query, limits, now);
-                let visitor = Witness::new(visitor, testimony, twice_in);
-                let socket = self.socket(end, Some(principal));
+                let visitor = Witness::new(visitor, testimony, twice_in, effects);
+                let socket = self.socket(end, slowness, Some(principal));
                 tasks.spawn("visitor", serve_visitor(gate, visitor, socket, None));
             }
             Dialect::Control => {
                 let visitor = control::Connection::new(connection, who, query, limits, now);
-                let visitor = Witness::new(visitor, testimony, twice_in);
-                let socket = self.socket(end, Some(principal));
+                let visitor = Witness::new(visitor, testimony, twice_in, effects);
+                let socket = self.socket(end, slowness, Some(principal));
                 tasks.spawn("visitor", serve_visitor(gate, visitor, socket, None));
             }
             Dialect::Webchannel => {
@@ -222,9 +244,9 @@ impl RelayNode {
                 seed[..8].copy_from_slice(&connection_number(connection.as_str()).to_le_bytes());
                 let visitor =
                     webchannel::Connection::new(connection, who, query, limits, seed, now);
-                let visitor = Witness::new(visitor, testimony, twice_in);
+                let visitor = Witness::new(visitor, testimony, twice_in, effects);
                 // It says goodbye in its own words; the gate tells it when.
-                let socket = self.socket(end, None);
+                let socket = self.socket(end, slowness, None);
                 tasks.spawn("visitor", serve_visitor(gate, visitor, socket, None));
             }
         }
@@ -236,18 +258,19 @@ impl RelayNode {
         let kick = Arc::new(Kick::default());
         let gate = ProxyGate { relay: relay.clone(), limits: ProxyLimits::default(), kick };
         let principal = Credentials::principal(name, Role::Proxy);
-        let socket = self.socket(end, Some(&principal));
+        let socket = self.socket(end, Duration::ZERO, Some(&principal));
         tasks.spawn("proxy", serve_proxy(gate, socket, principal, None));
     }
 
     /// A socket ends with the credential that opened it.
-    fn socket(&self, end: End, principal: Option<&Principal>) -> Socket {
+    fn socket(&self, end: End, slowness: Duration, principal: Option<&Principal>) -> Socket {
         let credential = principal.map(|principal| principal.credential.clone());
         let revoked: Work<()> = match &credential {
-            Some(credential) => self.credentials.revoked(credential),
+            Some(credential) => self.around.credentials.revoked(credential),
             None => Box::pin(std::future::pending()),
         };
-        Socket { end, revoked, pause: self.pause.clone() }
+        let (sabotage, pause) = (self.settings.sabotage, self.pause.clone());
+        Socket { end, slowness, sabotage, revoked, pause }
     }
 }
 
@@ -260,28 +283,49 @@ fn connection_number(name: &str) -> u64 {
 }
 
 /// While it lasts, the relay neither reads nor writes.
-#[derive(Debug, Clone, Default)]
-struct Pause(Arc<Mutex<Option<Instant>>>);
+#[derive(Debug, Clone)]
+struct Pause {
+    /// Until when, and whether anything waited for its end.
+    until: Arc<Mutex<Option<(Instant, bool)>>>,
+    effects: Effects,
+}
 
 impl Pause {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn new(effects: Effects) -> Self {
+        Self { until: Arc::default(), effects }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<(Instant, bool)>> {
+        self.until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, pause: Duration) {
+        *self.lock() = Some((Instant::now() + pause, false));
     }
 
     async fn passed(&self) {
-        loop {
-            let until = *self.lock();
-            match until {
-                Some(until) if until > Instant::now() => tokio::time::sleep_until(until).await,
-                Some(_) | None => return,
-            }
+        while let Some(until) = self.end() {
+            tokio::time::sleep_until(until).await;
         }
+    }
+
+    /// When it ends, if it lasts.
+    fn end(&self) -> Option<Instant> {
+        let mut state = self.lock();
+        let (until, was_met) = state.as_mut().filter(|(until, _)| *until > Instant::now())?;
+        if !std::mem::replace(was_met, true) {
+            self.effects.count(Effect::RelayPaused);
+        }
+        Some(*until)
     }
 }
 
 /// The relay's end of a connection.
 struct Socket {
     end: End,
+    /// How long everything that is sent at once takes to go out.
+    slowness: Duration,
+    sabotage: Sabotage,
     revoked: Work<()>,
     pause: Pause,
 }
@@ -302,7 +346,21 @@ impl Transport for Socket {
 
     async fn send_all(&mut self, frames: &mut Vec<Bytes>) -> Result<(), ()> {
         self.pause.passed().await;
-        frames.drain(..).try_for_each(|frame| self.end.send(&frame))
+        let is_revoked = tokio::select! {
+            biased;
+            () = self.revoked.as_mut() => true,
+            () = std::future::ready(()) => false,
+        };
+        if is_revoked {
+            self.end.cut();
+            return Err(());
+        }
+        spoil(self.sabotage, frames);
+        frames.drain(..).try_for_each(|frame| self.end.send(&frame))?;
+        if !self.slowness.is_zero() {
+            tokio::time::sleep(self.slowness).await;
+        }
+        Ok(())
     }
 
     async fn close(self, _code: u16, _reason: &str) {}

@@ -1,13 +1,14 @@
 //! A system that is broken on purpose, to show that the simulation would notice.
 //!
-//! Every fault sits in a port: the ledger, its readers, the proxy's disk, the door, the gate's
-//! view of a dialect, the policy. Nothing of it is in the product.
+//! Every fault sits in a port: the ledger, its readers, the proxy's disk, the door, the sockets,
+//! the gate's view of a dialect, the policy. Nothing of it is in the product.
 //!
 //! Not here: faults that the product must survive (`world`).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use bytes::Bytes;
 use domain::{MessageId, Sequence, SessionId, Timestamp};
 use proxy::disk::{Disk, MemoryDisk};
 use store::{
@@ -17,12 +18,26 @@ use store::{
 /// Pages up to this length are read by connections; the relay itself reads longer ones.
 const CLIENT_PAGE_MAX: usize = 500;
 
-/// What is broken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sabotage {
-    /// Nothing.
-    #[default]
-    None,
+/// Declares the kinds together with the list of all of them, so that none can be forgotten.
+macro_rules! sabotages {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// What is broken.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub enum Sabotage {
+            /// Nothing.
+            #[default]
+            None,
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Sabotage {
+            /// All kinds.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+
+sabotages! {
     /// Now and then a commit is reported as done and is not.
     DropsCommits,
     /// Every commit is reported as done and happens with the next one: a crash loses the last.
@@ -45,22 +60,12 @@ pub enum Sabotage {
     ChangesWords,
     /// What is erased stays.
     KeepsErased,
-}
-
-impl Sabotage {
-    /// All kinds.
-    pub const ALL: [Self; 10] = [
-        Self::DropsCommits,
-        Self::AnswersEarly,
-        Self::DeliversTwice,
-        Self::ForgetsDeadlines,
-        Self::SkipsPages,
-        Self::ShowsTwice,
-        Self::ReusesSequences,
-        Self::IgnoresRevocations,
-        Self::ChangesWords,
-        Self::KeepsErased,
-    ];
+    /// Once one session is damaged, all of them refuse.
+    SpreadsDamage,
+    /// Nobody is told which session their launch led to.
+    ForgetsLaunches,
+    /// Two sends that leave for a machine together change places.
+    SwapsOrders,
 }
 
 /// One commit in so many is dropped.
@@ -78,11 +83,13 @@ pub(crate) struct Saboteur {
     entries: u64,
     promised: Vec<Append>,
     pages: Arc<AtomicU64>,
+    is_hurt: Arc<AtomicBool>,
 }
 
 impl Saboteur {
     pub(crate) fn new(ledger: Box<dyn Ledger>, sabotage: Sabotage) -> Self {
-        Self { ledger, sabotage, commits: 0, entries: 0, promised: vec![], pages: Arc::default() }
+        let (pages, is_hurt) = (Arc::default(), Arc::default());
+        Self { ledger, sabotage, commits: 0, entries: 0, promised: vec![], pages, is_hurt }
     }
 
     fn keep_promises(&mut self) -> Result<(), Fault> {
@@ -109,7 +116,15 @@ impl Saboteur {
 impl Ledger for Saboteur {
     fn acquire(&mut self, stream: &SessionId, owner: &str) -> Result<Lease, Fault> {
         self.keep_promises()?;
-        self.ledger.acquire(stream, owner)
+        let lease = self.ledger.acquire(stream, owner);
+        if matches!(lease, Err(Fault::Corrupt { .. })) {
+            self.is_hurt.store(true, Ordering::Relaxed);
+        }
+        if self.sabotage == Sabotage::SpreadsDamage && self.is_hurt.load(Ordering::Relaxed) {
+            let (stream, detail) = (Some(stream.clone()), "another one is damaged".to_owned());
+            return Err(Fault::Corrupt { stream, detail });
+        }
+        lease
     }
 
     fn commit(&mut self, group: &[Append]) -> Result<Vec<Result<(), AppendRefused>>, Fault> {
@@ -135,7 +150,10 @@ impl Ledger for Saboteur {
             | Sabotage::ShowsTwice
             | Sabotage::IgnoresRevocations
             | Sabotage::ChangesWords
-            | Sabotage::KeepsErased => self.ledger.commit(group),
+            | Sabotage::KeepsErased
+            | Sabotage::SpreadsDamage
+            | Sabotage::ForgetsLaunches
+            | Sabotage::SwapsOrders => self.ledger.commit(group),
         }
     }
 
@@ -153,8 +171,8 @@ impl Ledger for Saboteur {
     fn reader(&self) -> Result<Box<dyn Reader>, Fault> {
         let (reader, sabotage, pages) = (self.ledger.reader()?, self.sabotage, self.pages.clone());
         Ok(match sabotage {
-            Sabotage::SkipsPages | Sabotage::ChangesWords => {
-                Box::new(Misreader { reader, sabotage, pages })
+            Sabotage::SkipsPages | Sabotage::ChangesWords | Sabotage::SpreadsDamage => {
+                Box::new(Misreader { reader, sabotage, pages, is_hurt: self.is_hurt.clone() })
             }
             Sabotage::None
             | Sabotage::DropsCommits
@@ -164,7 +182,9 @@ impl Ledger for Saboteur {
             | Sabotage::ShowsTwice
             | Sabotage::ReusesSequences
             | Sabotage::IgnoresRevocations
-            | Sabotage::KeepsErased => reader,
+            | Sabotage::KeepsErased
+            | Sabotage::ForgetsLaunches
+            | Sabotage::SwapsOrders => reader,
         })
     }
 
@@ -182,6 +202,7 @@ struct Misreader {
     reader: Box<dyn Reader>,
     sabotage: Sabotage,
     pages: Arc<AtomicU64>,
+    is_hurt: Arc<AtomicBool>,
 }
 
 impl Reader for Misreader {
@@ -193,7 +214,14 @@ impl Reader for Misreader {
         limit: usize,
         limit_bytes: usize,
     ) -> Result<Page, Fault> {
-        let mut page = self.reader.events(stream, after, upto, limit, limit_bytes)?;
+        let page = self.reader.events(stream, after, upto, limit, limit_bytes);
+        if matches!(page, Err(Fault::Corrupt { .. })) {
+            self.is_hurt.store(true, Ordering::Relaxed);
+        }
+        let mut page = page?;
+        if self.sabotage == Sabotage::SpreadsDamage {
+            return Ok(page);
+        }
         if limit > CLIENT_PAGE_MAX || page.entries.is_empty() {
             return Ok(page);
         }
@@ -222,6 +250,33 @@ impl Reader for Misreader {
 
     fn streams(&mut self) -> Result<Vec<StreamRow>, Fault> {
         self.reader.streams()
+    }
+}
+
+/// Frames on their way out of the relay.
+pub(crate) fn spoil(sabotage: Sabotage, frames: &mut Vec<Bytes>) {
+    let has = |frame: &Bytes, words: &[u8]| frame.windows(words.len()).any(|it| it == words);
+    match sabotage {
+        Sabotage::ForgetsLaunches => frames.retain(|frame| !has(frame, b"session_launch_ack")),
+        Sabotage::SwapsOrders => {
+            let is_order = |frame: &Bytes| has(frame, b"\"send_message\"");
+            let together = |pair: &[Bytes]| pair.iter().all(is_order);
+            if let Some(place) = frames.windows(2).position(together) {
+                frames.swap(place, place + 1);
+            }
+        }
+        Sabotage::None
+        | Sabotage::DropsCommits
+        | Sabotage::AnswersEarly
+        | Sabotage::DeliversTwice
+        | Sabotage::ForgetsDeadlines
+        | Sabotage::SkipsPages
+        | Sabotage::ShowsTwice
+        | Sabotage::ReusesSequences
+        | Sabotage::IgnoresRevocations
+        | Sabotage::ChangesWords
+        | Sabotage::KeepsErased
+        | Sabotage::SpreadsDamage => {}
     }
 }
 

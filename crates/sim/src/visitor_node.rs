@@ -36,6 +36,8 @@ pub(crate) struct Life {
     pub(crate) after: Option<u64>,
     /// What it heard.
     pub(crate) frames: Vec<Bytes>,
+    /// The questions that it was asked.
+    pub(crate) asked: Vec<String>,
     /// What the relay meant it to hear.
     pub(crate) testimony: Testimony,
 }
@@ -58,6 +60,8 @@ pub(crate) enum Deed {
 pub(crate) struct VisitorNode {
     /// Which.
     pub(crate) dialect: Dialect,
+    /// The session that it looks at.
+    pub(crate) session: String,
     /// Who it is.
     pub(crate) principal: Principal,
     state: Arc<Mutex<State>>,
@@ -75,6 +79,8 @@ pub(crate) struct State {
     /// Whether the newest is alive.
     pub(crate) is_connected: bool,
     asked: Vec<String>,
+    /// What it said, once each.
+    pub(crate) said: Vec<String>,
     /// Frames that came after its credential was revoked and what was on its way had arrived.
     pub(crate) heard_too_much: usize,
     pub(crate) is_cut_off: bool,
@@ -120,12 +126,14 @@ impl VisitorNode {
             lives: vec![],
             is_connected: false,
             asked: vec![],
+            said: vec![],
             heard_too_much: 0,
             is_cut_off: false,
         }));
         let (deeds, inbox) = mpsc::unbounded_channel();
         tokio::spawn(live(state.clone(), inbox));
-        Self { dialect, principal, state, deeds, token, is_revoked: false }
+        let session = session.to_owned();
+        Self { dialect, session, principal, state, deeds, token, is_revoked: false }
     }
 
     /// Does something.
@@ -162,7 +170,7 @@ async fn live(state: Arc<Mutex<State>>, mut inbox: mpsc::UnboundedReceiver<Deed>
                     end = Some(new);
                     lock().open(testimony)
                 }
-                Some(Deed::Send(text)) => lock().speaker.send(&text),
+                Some(Deed::Send(text)) => lock().send(text),
                 Some(Deed::Decide(allow)) => lock().decide(allow),
                 Some(Deed::Interrupt) => lock().speaker.interrupt(),
                 Some(Deed::HangUp) => {
@@ -193,7 +201,7 @@ impl State {
         let path = self.speaker.path();
         let after = path.split_once("from_sequence_num=").map(|(_, rest)| rest);
         let after = after.and_then(|rest| rest.split('&').next()?.parse().ok());
-        self.lives.push(Life { after, frames: vec![], testimony });
+        self.lives.push(Life { after, frames: vec![], asked: vec![], testimony });
         self.asked.clear();
         self.speaker.on_open()
     }
@@ -208,7 +216,12 @@ impl State {
         let (seen, said) = self.speaker.on_text(&String::from_utf8_lossy(frame));
         for seen in seen {
             match seen {
-                Seen::Asked { id, .. } => self.asked.push(id),
+                Seen::Asked { id, .. } => {
+                    if let Some(life) = self.lives.last_mut() {
+                        life.asked.push(id.clone());
+                    }
+                    self.asked.push(id);
+                }
                 Seen::Settled { id } => self.asked.retain(|asked| *asked != id),
                 Seen::Person(_)
                 | Seen::Piece(_)
@@ -219,6 +232,12 @@ impl State {
             }
         }
         said
+    }
+
+    fn send(&mut self, text: String) -> Vec<String> {
+        let frames = self.speaker.send(&text);
+        self.said.push(text);
+        frames
     }
 
     fn decide(&mut self, allow: bool) -> Vec<String> {

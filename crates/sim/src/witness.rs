@@ -8,9 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use domain::passing::Passing;
 use domain::session::Recorded;
-use domain::{Principal, Sequence, SessionId, Timestamp};
+use domain::{Principal, PromptId, Sequence, SessionId, Timestamp};
 use wire::port::Throttle;
 use wire::visitor::{Act, Answer, Encoded, Followed, Visitor};
+
+use crate::effects::{Effect, Effects};
 
 /// What one connection was shown.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +36,10 @@ pub(crate) struct View {
     pub(crate) head: Sequence,
     /// Everything after it, as it was shown.
     pub(crate) events: Vec<Recorded>,
+    /// How many frames had been said before it was joined.
+    pub(crate) said_before: usize,
+    /// The questions that were open then.
+    pub(crate) open: Vec<PromptId>,
 }
 
 impl Testimony {
@@ -50,12 +56,18 @@ pub(crate) struct Witness<V> {
     /// Once in so many, the gate shows an event twice.
     twice_in: Option<u64>,
     events: u64,
+    effects: Effects,
 }
 
 impl<V: Visitor> Witness<V> {
     /// Notes everything in this testimony.
-    pub(crate) fn new(visitor: V, testimony: Testimony, twice_in: Option<u64>) -> Self {
-        Self { visitor, testimony, twice_in, events: 0 }
+    pub(crate) fn new(
+        visitor: V,
+        testimony: Testimony,
+        twice_in: Option<u64>,
+        effects: Effects,
+    ) -> Self {
+        Self { visitor, testimony, twice_in, events: 0, effects }
     }
 
     fn note(&self, acts: Vec<Act>) -> Vec<Act> {
@@ -105,7 +117,11 @@ impl<V: Visitor> Visitor for Witness<V> {
     fn on_answer(&mut self, ticket: u64, answer: Answer, now: Timestamp) -> Vec<Act> {
         if let Answer::Followed(Some(followed)) = &answer {
             let (session, head) = (followed.session.clone(), followed.head);
-            self.testimony.lock().views.push(View { session, head, events: vec![] });
+            let open =
+                followed.glance.card.prompts.iter().map(|prompt| prompt.id.clone()).collect();
+            let mut noted = self.testimony.lock();
+            let said_before = noted.said.len();
+            noted.views.push(View { session, head, events: vec![], said_before, open });
         }
         let acts = self.visitor.on_answer(ticket, answer, now);
         self.note(acts)
@@ -131,6 +147,7 @@ impl<V: Visitor> Visitor for Witness<V> {
     }
 
     fn on_caught_up(&mut self, followed: Followed, now: Timestamp) -> Vec<Act> {
+        self.effects.count(Effect::CaughtUp);
         let acts = self.visitor.on_caught_up(followed, now);
         self.note(acts)
     }

@@ -2,7 +2,12 @@
 //!
 //! One thread, virtual time, chance from the seed. After the troubles everything is made whole
 //! again and given time; then [`crate::check`] looks at what is left.
+//!
+//! Not here: what people do and what breaks (`steps`), the way to rest (`rest`), what is compared
+//! then (`judge`).
 
+mod judge;
+mod rest;
 mod steps;
 
 use std::collections::BTreeSet;
@@ -11,21 +16,19 @@ use std::time::Duration;
 use domain::SessionId;
 use relay::ports::Clock as _;
 use relay::{Bounds, Policies};
-use serde_json::json;
 use store::Retention;
 use tokio::time::Instant;
-use wire::native::Form;
 
 use crate::archive::Archive;
-use crate::check::{self, History};
 use crate::client_node::{self, ClientNode};
 use crate::clock::SimClock;
 use crate::credentials::Credentials;
-use crate::disk::{FileDisk, SimDisk};
+use crate::disk::{FileDisk, Flaws, SimDisk};
+use crate::effects::{Effect, Effects, Met};
 use crate::net::{self, Break, Weather};
 use crate::plain_proxy::PlainProxy;
 use crate::proxy_node::ProxyNode;
-use crate::relay_node::{RelayNode, Settings};
+use crate::relay_node::{RelayNode, Settings, Surroundings};
 use crate::rng::Rng;
 use crate::sabotage::Sabotage;
 use crate::uploads::SimUploads;
@@ -64,32 +67,29 @@ pub struct Outcome {
     pub sends: u64,
     /// Events in the ledgers at the end.
     pub events: usize,
-    /// What went wrong on purpose: crashes, broken connections, failing disks and the like.
-    pub faults: u64,
+    /// What really happened: every fault that took effect, and every rare path.
+    pub met: Met,
     /// How long it took in the simulated world.
     pub simulated: Duration,
 }
 
-/// Virtual time that a healed world gets to come to rest.
-const REST_MS_MAX: u64 = 600_000;
-/// Virtual time that it gets at least: longer than any deadline.
-const REST_MS_MIN: u64 = 120_000;
-/// A world is at rest when its ledgers stay the same for so many looks.
-const LOOKS_AT_REST: u32 = 4;
-/// Between two of them.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The rings that watchers read from, in bursts: the small one makes them lag.
 const RINGS: [usize; 2] = [4, 64];
 /// What the ledger may hold in worlds in which it forgets, in bytes.
 const RETENTION_BYTES: u64 = 20_000;
+/// One client connection in so many is slow: what it is sent at once takes up to so long.
+const SLOW_ONE_IN: u64 = 5;
+const SLOWNESS_MS_MAX: u64 = 1_500;
 /// What was on its way when a credential was revoked has arrived after this.
 const REVOKED_AFTER: Duration = Duration::from_millis(200);
 
 struct World {
     rng: Rng,
+    effects: Effects,
     clock: SimClock,
     policies: Policies,
     disk: SimDisk,
+    flaws: Flaws,
     archive: Archive,
     credentials: Credentials,
     uploads: SimUploads,
@@ -110,7 +110,9 @@ struct World {
     damaged: Option<SessionId>,
     sent: Vec<(String, String, String)>,
     trace: Vec<String>,
-    faults: u64,
+    /// What was wrong before the ledgers were looked at.
+    wrong: Vec<String>,
+    probes: Vec<rest::Probe>,
     clock_jumps: bool,
     healing: bool,
 }
@@ -128,13 +130,14 @@ pub fn run(seed: u64, options: Options) -> Outcome {
 async fn live(seed: u64, options: Options) -> Outcome {
     let begun = Instant::now();
     let mut rng = Rng::new(seed);
-    let disk = match SimDisk::of(seed, &mut rng) {
+    let effects = Effects::default();
+    let disk = match SimDisk::of(seed, &mut rng, effects.clone()) {
         Ok(disk) => disk,
         Err(error) => {
             return Outcome { wrong: vec![format!("no disk: {error}")], ..Outcome::default() };
         }
     };
-    let mut world = World::begin(rng, disk, options).await;
+    let mut world = World::begin(rng, effects, disk, options).await;
     for step in 0..options.steps {
         world.step(step).await;
         let pause = world.rng.below(400);
@@ -166,8 +169,8 @@ fn settings(rng: &mut Rng, mut policies: Policies, sabotage: Sabotage) -> Settin
 
 impl World {
     /// A world in which everybody who can has arrived.
-    async fn begin(rng: Rng, disk: SimDisk, options: Options) -> Self {
-        let mut world = Self::made(rng, disk, options.sabotage);
+    async fn begin(rng: Rng, effects: Effects, disk: SimDisk, options: Options) -> Self {
+        let mut world = Self::made(rng, effects, disk, options.sabotage);
         world.relay.start().await;
         // A person can follow a session only once the relay has heard of it.
         for machine in 0..world.proxies.len() {
@@ -181,21 +184,24 @@ impl World {
         world
     }
 
-    fn made(mut rng: Rng, disk: SimDisk, sabotage: Sabotage) -> Self {
+    fn made(mut rng: Rng, effects: Effects, disk: SimDisk, sabotage: Sabotage) -> Self {
         let clock = SimClock::new();
         let policies = Policies::default();
         let settings = settings(&mut rng, policies, sabotage);
         let archive = Archive::default();
         let credentials = Credentials::new(sabotage == Sabotage::IgnoresRevocations);
         let uploads = SimUploads::default();
-        let relay = RelayNode::new(
-            settings,
-            disk.clone(),
-            archive.clone(),
-            credentials.clone(),
-            uploads.clone(),
-            clock.clone(),
-        );
+        let flaws = Flaws::new(effects.clone());
+        let around = Surroundings {
+            disk: disk.clone(),
+            flaws: flaws.clone(),
+            archive: archive.clone(),
+            credentials: credentials.clone(),
+            uploads: uploads.clone(),
+            clock: clock.clone(),
+            effects: effects.clone(),
+        };
+        let relay = RelayNode::new(settings, around);
         let lies = sabotage == Sabotage::DeliversTwice;
         let proxies: Vec<_> = (0..=rng.below(2))
             .map(|n| {
@@ -203,8 +209,9 @@ impl World {
                 ProxyNode::new(&name, lies, uploads.clone(), clock.clone(), rng.fork())
             })
             .collect();
-        let plain: Vec<_> =
-            (0..u64::from(rng.once_in(3))).map(|n| PlainProxy::new(n, clock.clone())).collect();
+        let plain: Vec<_> = (0..u64::from(rng.once_in(3)))
+            .map(|n| PlainProxy::new(n, clock.clone(), effects.clone(), &mut rng))
+            .collect();
         let own = proxies.iter().flat_map(ProxyNode::sessions);
         let sessions = own.chain(plain.iter().map(|it| it.session().clone()));
         let sessions: Vec<String> = sessions.map(|session| session.to_string()).collect();
@@ -225,9 +232,11 @@ impl World {
         let clock_jumps = rng.once_in(2);
         Self {
             rng,
+            effects,
             clock,
             policies,
             disk,
+            flaws,
             archive,
             credentials,
             uploads,
@@ -245,15 +254,18 @@ impl World {
             damaged: None,
             sent: vec![],
             trace: vec![],
-            faults: 0,
+            wrong: vec![],
+            probes: vec![],
             clock_jumps,
             healing: false,
         }
     }
 
-    /// After a loss of power the relay is started again.
+    /// After a loss of power, or a start that failed, the relay is started again.
     async fn relight(&mut self) {
-        if self.disk.files().is_some_and(FileDisk::is_dark) {
+        if !self.relay.is_up() {
+            self.relay.start().await;
+        } else if self.disk.files().is_some_and(FileDisk::is_dark) {
             self.note("the power was lost in the middle of a commit");
             self.relay.crash();
             self.relay.start().await;
@@ -279,6 +291,7 @@ impl World {
         for machine in 0..self.proxies.len() {
             if self.proxies[machine].is_dead() {
                 self.note(&format!("proxy {machine} had died and starts again"));
+                self.effects.count(Effect::ProxyDied);
                 self.proxies[machine].restart();
             }
             if self.proxies[machine].wants_connection() && (self.healing || !self.rng.once_in(4)) {
@@ -294,17 +307,20 @@ impl World {
 
     fn dial_person(&mut self, person: usize) {
         let Some((near, far)) = self.connect(20) else { return };
-        let principal = self.people[person].principal.clone();
-        self.relay.accept_client(far, principal);
+        let (slowness, principal) = (self.slowness(), self.people[person].principal.clone());
+        self.relay.accept_client(far, slowness, principal);
         self.people[person].dial(near);
     }
 
     /// These dialects know no repeats: nothing comes twice on their connections.
     fn dial_visitor(&mut self, visitor: usize) {
         let Some((near, far)) = self.connect(0) else { return };
+        // This one says goodbye in words: how long they take is not tried here.
+        let speaks_last = self.visitors[visitor].dialect == Dialect::Webchannel;
+        let slowness = if speaks_last { Duration::ZERO } else { self.slowness() };
         let (node, testimony) = (&self.visitors[visitor], Testimony::default());
-        let (principal, query) = (node.principal.clone(), node.query());
-        self.relay.accept_visitor(far, node.dialect, &principal, &query, testimony.clone());
+        let (principal, query, heard) = (node.principal.clone(), node.query(), testimony.clone());
+        self.relay.accept_visitor(far, slowness, node.dialect, &principal, &query, heard);
         node.lock().is_connected = true;
         node.does(visitor_node::Deed::Dial(near, testimony));
     }
@@ -321,6 +337,12 @@ impl World {
         self.plain[machine].dial(near);
     }
 
+    /// How long everything that goes out at once takes, on one client connection in so many.
+    fn slowness(&mut self) -> Duration {
+        let is_slow = !self.healing && self.rng.once_in(SLOW_ONE_IN);
+        Duration::from_millis(if is_slow { self.rng.below(SLOWNESS_MS_MAX) } else { 0 })
+    }
+
     /// A new connection, if there is a relay. One frame in `twice_in` comes twice; 0: none.
     fn connect(&mut self, twice_in: u64) -> Option<(net::End, net::End)> {
         if !self.relay.is_up() {
@@ -328,7 +350,8 @@ impl World {
         }
         let twice_in = if self.healing { 0 } else { twice_in };
         let weather = Weather { delay_ms_max: self.rng.below(80), twice_in };
-        let (near, far, broken) = net::connect(weather, &mut self.rng);
+        let (near, far, broken) = net::connect(weather, &mut self.rng, &self.effects);
+        self.breaks.retain(Break::is_live);
         self.breaks.push(broken);
         Some((near, far))
     }
@@ -345,216 +368,6 @@ impl World {
                 }
             }
         }
-    }
-
-    /// No more troubles: everything comes back and comes to rest.
-    async fn heal(&mut self) {
-        self.note("the troubles end");
-        self.healing = true;
-        self.disk.heal();
-        let begun = Instant::now();
-        let (mut heads, mut looks) = (vec![], 0);
-        loop {
-            self.relight().await;
-            if !self.relay.is_up() {
-                self.relay.start().await;
-            }
-            for proxy in &mut self.proxies {
-                proxy.away_until = None;
-            }
-            self.settle();
-            self.reconnect();
-            self.notice_launches();
-            tokio::time::sleep(LOOK_EVERY).await;
-            let now = self.relay.heads();
-            looks = if now == heads { looks + 1 } else { 0 };
-            heads = now;
-            let elapsed = begun.elapsed();
-            let is_quiet = looks >= LOOKS_AT_REST && self.everybody_was_answered();
-            if elapsed > Duration::from_millis(REST_MS_MIN) && is_quiet {
-                return;
-            }
-            if elapsed > Duration::from_millis(REST_MS_MAX) {
-                self.note("the world did not come to rest");
-                return;
-            }
-        }
-    }
-
-    /// People answer what is open, and let go what an interrupt held.
-    fn settle(&mut self) {
-        for person in &self.people {
-            person.does(client_node::Deed::Answer);
-        }
-        for session in self.sessions.iter().chain(&self.launched) {
-            let resume = json!({
-                "type": "queue_resume",
-                "protocol_version": 1,
-                "session_id": session,
-            });
-            self.people[0].does(client_node::Deed::Control(resume));
-        }
-        for visitor in &self.visitors {
-            let mut state = visitor.lock();
-            let is_lost = state.lives.last().is_none_or(|it| it.testimony.lock().views.is_empty());
-            if state.is_connected && is_lost {
-                // It came before its session did, and its dialect does not look again.
-                state.is_connected = false;
-                drop(state);
-                visitor.does(visitor_node::Deed::HangUp);
-            }
-        }
-    }
-
-    fn everybody_was_answered(&self) -> bool {
-        let people = self.people.iter().filter(|person| !person.is_revoked);
-        people.map(|person| person.look(|seen| seen.unconfirmed)).all(|open| open == 0)
-    }
-
-    async fn judge(mut self, tells_ledgers: bool) -> Outcome {
-        self.relay.crash();
-        let mut outcome = Outcome { faults: self.faults, ..Outcome::default() };
-        outcome.sends = self.sent.len() as u64;
-        match self.histories().await {
-            Err(fault) => outcome.wrong.push(format!("the ledger cannot be read: {fault}")),
-            Ok(read) => {
-                let (mut histories, mut unread) = (vec![], vec![]);
-                for history in read {
-                    match history {
-                        Ok(history) => histories.push(history),
-                        Err(wrong) => unread.extend(wrong),
-                    }
-                }
-                outcome.wrong.extend(unread);
-                outcome.wrong.extend(histories.iter().flat_map(|history| self.check(history)));
-                outcome.wrong.extend(self.check_people());
-                outcome.events = histories.iter().map(|history| history.events.len()).sum();
-                if tells_ledgers || !outcome.wrong.is_empty() {
-                    let lines = |it: &History| {
-                        let session = it.session.clone();
-                        let line = move |event| format!("{session}: {event:?}");
-                        it.events.iter().map(line).collect::<Vec<_>>()
-                    };
-                    outcome.ledger = histories.iter().flat_map(lines).collect();
-                    outcome.shown = self.shown();
-                }
-            }
-        }
-        outcome.trace = self.trace;
-        outcome
-    }
-
-    /// Every session's history, or what is wrong about its not being there.
-    async fn histories(&self) -> Result<Vec<Result<History, Option<String>>>, store::Fault> {
-        let ledger = loop {
-            match self.disk.open() {
-                Err(store::Fault::Locked { .. }) => tokio::task::yield_now().await,
-                opened => break opened?,
-            }
-        };
-        let mut reader = ledger.reader()?;
-        let mut histories = vec![];
-        for id in self.sessions.iter().chain(&self.launched) {
-            let session = SessionId::from(id.as_str());
-            let read = check::read(reader.as_mut(), &self.archive, &session);
-            let is_damaged = self.damaged.as_ref() == Some(&session);
-            histories.push(match read {
-                Ok(history) if is_damaged && !self.is_as_before(&history) => {
-                    Err(Some(format!("{session}: a flipped bit was not noticed")))
-                }
-                Ok(history) => Ok(history),
-                Err(store::Fault::Corrupt { stream, .. })
-                    if is_damaged && stream.as_ref() == Some(&session) =>
-                {
-                    Err(None)
-                }
-                Err(fault) => Err(Some(format!("{session} cannot be read: {fault}"))),
-            });
-        }
-        Ok(histories)
-    }
-
-    /// Whether a history is what it was before a bit of it was flipped, as far as that went.
-    fn is_as_before(&self, history: &History) -> bool {
-        let before = self.archive.before(&history.session, u64::MAX);
-        history.events.iter().zip(&before).all(|(now, before)| now == before)
-    }
-
-    fn check(&self, history: &History) -> Vec<String> {
-        let session = &history.session;
-        if self.erased.contains(session.as_str()) && !history.is_erased {
-            let first = history.events.first();
-            return vec![format!("{session}: was erased and is there, with {first:?}")];
-        }
-        let mut wrong = check::check_ledger(history);
-        wrong.extend(check::check_agent(history, &self.received(&history.session)));
-        if !self.clock_jumps {
-            let grace_ms = self.policies.session.send_grace_ms;
-            wrong.extend(check::check_deadlines(history, grace_ms));
-        }
-        let due = [Form::Full, Form::Plain].map(|form| check::due(history, form));
-        for person in &self.people {
-            let name = person.principal.name.as_str();
-            let to_the_end = !person.is_revoked && !history.is_erased;
-            let (due, check) = (&due[usize::from(!person.is_full)], check::check_client);
-            wrong.extend(person.look(|seen| check(name, history, due, seen, to_the_end)));
-        }
-        for visitor in &self.visitors {
-            let (name, dialect) = (visitor.principal.name.as_str(), visitor.dialect);
-            let to_the_end = !visitor.is_revoked;
-            let lives = &visitor.lock().lives;
-            wrong.extend(check::check_visitor(name, dialect, history, lives, to_the_end));
-        }
-        wrong
-    }
-
-    /// What each visitor heard, for whoever looks for what went wrong.
-    fn shown(&self) -> Vec<String> {
-        let mut shown = vec![];
-        for visitor in &self.visitors {
-            let name = &visitor.principal.name;
-            for (number, life) in visitor.lock().lives.iter().enumerate() {
-                shown.push(format!("{name}, connection {number}, after {:?}", life.after));
-                let frames = life.frames.iter().map(|frame| String::from_utf8_lossy(frame));
-                shown.extend(frames.map(|frame| format!("    {frame}")));
-            }
-        }
-        shown
-    }
-
-    fn received(&self, session: &SessionId) -> Vec<(domain::MessageId, String)> {
-        let plain = self.plain.iter().find(|plain| plain.session() == session);
-        if let Some(plain) = plain {
-            return plain.received();
-        }
-        let lines = self.proxies.iter().flat_map(|proxy| proxy.received(session));
-        lines.map(|line| (line.id, line.text)).collect()
-    }
-
-    fn check_people(&self) -> Vec<String> {
-        let mut wrong = vec![];
-        for person in &self.people {
-            let name = &person.principal.name;
-            let (open, too_much) = person.look(|seen| (seen.unconfirmed, seen.heard_too_much));
-            // To a session that refuses, nothing can be said.
-            if open > 0 && !person.is_revoked && self.damaged.is_none() {
-                wrong.push(format!("{name}: {open} sends were never answered"));
-            }
-            if too_much > 0 {
-                wrong.push(format!("{name}: heard {too_much} frames after its revocation"));
-            }
-        }
-        for visitor in &self.visitors {
-            let (name, too_much) = (&visitor.principal.name, visitor.lock().heard_too_much);
-            if too_much > 0 {
-                wrong.push(format!("{name}: heard {too_much} frames after its revocation"));
-            }
-        }
-        let launched = self.launched.len() as u64;
-        if launched > self.launches {
-            wrong.push(format!("{} launches led to {launched} sessions", self.launches));
-        }
-        wrong
     }
 
     fn note(&mut self, what: &str) {

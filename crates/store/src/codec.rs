@@ -4,8 +4,8 @@
 //! [`VERSION`]; older ones are lifted on reading, so that the rest of the house knows only the
 //! newest shape. `fixtures/ledger` holds one event of each kind and version that was ever written.
 //!
-//! A stored state carries the version of its shape, [`STATE_VERSION`]. Its shape is not kept for
-//! ever: whoever loads a state that this release cannot read replays the events instead.
+//! A stored state carries the version of its shape, [`STATE_VERSION`]. An older shape lacks what
+//! was added since, and a later one cannot be read at all: whoever loads either replays the events.
 //!
 //! Not here: what the events mean (`domain`), where the bytes lie (`sqlite`, `memory`).
 
@@ -24,9 +24,18 @@ use crate::Fault;
 /// The version of every kind that this release writes.
 pub const VERSION: u32 = 1;
 
-/// The version of every state that this release writes. Version 0 is the same shape without a
-/// version around it.
-pub const STATE_VERSION: u32 = 1;
+/// The version of every state that this release writes. Version 0 has no version around it;
+/// version 1 knows neither tool calls at work nor erased sessions.
+pub const STATE_VERSION: u32 = 2;
+
+/// A state, as it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored<T> {
+    /// What could be read of it.
+    pub state: T,
+    /// It is of an older version: its events may lead to more than it says.
+    pub is_older: bool,
+}
 
 #[derive(Serialize)]
 struct StateOut<'a, T> {
@@ -105,7 +114,7 @@ pub fn encode_session(state: &Session) -> Vec<u8> {
 }
 
 /// A session's whole state from bytes.
-pub fn decode_session(body: &[u8]) -> Result<Session, Fault> {
+pub fn decode_session(body: &[u8]) -> Result<Stored<Session>, Fault> {
     decode_state(body)
 }
 
@@ -115,14 +124,17 @@ pub fn encode_fleet(state: &fleet::Fleet) -> Vec<u8> {
 }
 
 /// The fleet's whole state from bytes.
-pub fn decode_fleet(body: &[u8]) -> Result<fleet::Fleet, Fault> {
+pub fn decode_fleet(body: &[u8]) -> Result<Stored<fleet::Fleet>, Fault> {
     decode_state(body)
 }
 
-fn decode_state<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+fn decode_state<T: DeserializeOwned>(body: &[u8]) -> Result<Stored<T>, Fault> {
     match from_bytes::<StateVersion>(body)?.v {
-        0 => from_bytes(body),
-        STATE_VERSION => Ok(from_bytes::<StateIn<T>>(body)?.state),
+        0 => Ok(Stored { state: from_bytes(body)?, is_older: true }),
+        version @ 1..=STATE_VERSION => {
+            let StateIn { state } = from_bytes(body)?;
+            Ok(Stored { state, is_older: version < STATE_VERSION })
+        }
         other => {
             let detail = format!("a state of version {other}, this release knows {STATE_VERSION}");
             Err(Fault::Corrupt { stream: None, detail })

@@ -6,7 +6,7 @@ use domain::fleet::{self, Fleet, launches, machines};
 use domain::session::{
     self, Session, controls, delivery, prompts, queue, runs, status, transcript,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use store::codec;
 
 const SESSION_V1: &str = include_str!("../../../fixtures/ledger/session-v1.jsonl");
@@ -103,53 +103,80 @@ fn an_event_of_a_later_version_is_refused_in_words() {
     assert!(refused.contains("version 2"), "{refused}");
 }
 
-/// The states that the events of version 1 lead to, in every version that a state was stored in.
-/// A shape that changes needs another [`codec::STATE_VERSION`] and another fixture.
-const SESSION_STATES: [&str; 2] = [
-    include_str!("../../../fixtures/ledger/session-state-v0.json"),
-    include_str!("../../../fixtures/ledger/session-state-v1.json"),
+/// A stored state of each version that was ever written, and the checksum of its bytes. None is
+/// ever written anew: databases out there hold them as they are. A shape that changes, and one that
+/// only grows, needs another [`codec::STATE_VERSION`] and another fixture, which holds what is new.
+const SESSION_STATES: [(&str, u32); 3] = [
+    (include_str!("../../../fixtures/ledger/session-state-v0.json"), 0xce9d_85b5),
+    (include_str!("../../../fixtures/ledger/session-state-v1.json"), 0x3195_003e),
+    (include_str!("../../../fixtures/ledger/session-state-v2.json"), 0x71f9_b3d6),
 ];
-const FLEET_STATES: [&str; 2] = [
-    include_str!("../../../fixtures/ledger/fleet-state-v0.json"),
-    include_str!("../../../fixtures/ledger/fleet-state-v1.json"),
+const FLEET_STATES: [(&str, u32); 3] = [
+    (include_str!("../../../fixtures/ledger/fleet-state-v0.json"), 0x5f3f_db49),
+    (include_str!("../../../fixtures/ledger/fleet-state-v1.json"), 0x3551_6802),
+    (include_str!("../../../fixtures/ledger/fleet-state-v2.json"), 0xdd97_c89a),
 ];
+
+#[test]
+fn a_state_that_was_ever_stored_is_never_written_anew() {
+    for (version, (stored, checksum)) in SESSION_STATES.iter().enumerate() {
+        let found = crc32fast::hash(stored.as_bytes());
+        assert_eq!(found, *checksum, "session-state-v{version}.json: add a version instead");
+    }
+    for (version, (stored, checksum)) in FLEET_STATES.iter().enumerate() {
+        let found = crc32fast::hash(stored.as_bytes());
+        assert_eq!(found, *checksum, "fleet-state-v{version}.json: add a version instead");
+    }
+}
 
 #[test]
 fn a_session_stored_in_any_version_is_what_its_events_lead_to() {
     let mut session = Session::default();
-    for line in SESSION_V1.lines() {
-        session.apply(&codec::decode_event(line.as_bytes()).unwrap());
+    let mut events = SESSION_V1.lines().map(|line| codec::decode_event(line.as_bytes()).unwrap());
+    for (version, (bytes, _)) in (0..).zip(SESSION_STATES) {
+        let stored = codec::decode_session(bytes.as_bytes()).unwrap();
+        while session.head() < stored.state.head() {
+            session.apply(&events.next().unwrap());
+        }
+        assert_eq!(stored.state, session);
+        assert_eq!(stored.is_older, version < codec::STATE_VERSION);
     }
-    for stored in SESSION_STATES {
-        assert_eq!(codec::decode_session(stored.as_bytes()).unwrap(), session);
-    }
+    // The newest holds whatever an event can lead to.
+    assert_eq!(events.next(), None);
     let written: Value = serde_json::from_slice(&codec::encode_session(&session)).unwrap();
-    let newest = SESSION_STATES.last().unwrap();
+    let (newest, _) = SESSION_STATES.last().unwrap();
     assert_eq!(written, serde_json::from_str::<Value>(newest).unwrap());
     assert_eq!(written["v"], codec::STATE_VERSION);
+    assert_eq!(written["state"]["transcript"]["tools"], json!(["t2"]));
 }
 
 #[test]
 fn a_fleet_stored_in_any_version_is_what_its_events_lead_to() {
     let mut fleet = Fleet::default();
-    for line in FLEET_V1.lines() {
-        fleet.apply(&codec::decode_fleet_event(line.as_bytes()).unwrap());
+    let mut events =
+        FLEET_V1.lines().map(|line| codec::decode_fleet_event(line.as_bytes()).unwrap());
+    let written =
+        |fleet: &Fleet| -> Value { serde_json::from_slice(&codec::encode_fleet(fleet)).unwrap() };
+    for (version, (bytes, _)) in (0..).zip(FLEET_STATES) {
+        let stored = codec::decode_fleet(bytes.as_bytes()).unwrap();
+        while fleet.head() < stored.state.head() {
+            fleet.apply(&events.next().unwrap());
+        }
+        assert_eq!(written(&stored.state), written(&fleet));
+        assert_eq!(stored.is_older, version < codec::STATE_VERSION);
     }
-    let written: Value = serde_json::from_slice(&codec::encode_fleet(&fleet)).unwrap();
-    for stored in FLEET_STATES {
-        let read = codec::decode_fleet(stored.as_bytes()).unwrap();
-        let again: Value = serde_json::from_slice(&codec::encode_fleet(&read)).unwrap();
-        assert_eq!(again, written);
-    }
-    let newest = FLEET_STATES.last().unwrap();
+    assert_eq!(events.next(), None);
+    let (written, (newest, _)) = (written(&fleet), FLEET_STATES.last().unwrap());
     assert_eq!(written, serde_json::from_str::<Value>(newest).unwrap());
     assert_eq!(written["v"], codec::STATE_VERSION);
+    assert_eq!(written["state"]["machines"]["erased"], json!(["sess_3"]));
 }
 
 #[test]
 fn a_state_of_a_later_version_is_refused_whatever_it_looks_like() {
-    let later = SESSION_STATES[1].replacen("\"v\":1", "\"v\":2", 1);
-    assert_ne!(later, SESSION_STATES[1]);
+    let (newest, _) = SESSION_STATES[2];
+    let later = newest.replacen("\"v\":2", "\"v\":3", 1);
+    assert_ne!(later, newest);
     let refused = codec::decode_session(later.as_bytes()).unwrap_err().to_string();
-    assert!(refused.contains("version 2"), "{refused}");
+    assert!(refused.contains("version 3"), "{refused}");
 }

@@ -110,7 +110,9 @@ impl Claude {
             let Written { id, attempt, .. } = send;
             match (is_asked, found) {
                 (true, found) => self.scribe.push(Output::LookedUp { id, attempt, found }),
-                (false, Lookup::Found) => self.scribe.delivered_and_cut_off(&id, attempt),
+                (false, Lookup::Found) => {
+                    self.scribe.delivered_and_cut_off(&id, attempt, "Claude Code");
+                }
                 (false, Lookup::Absent) => {
                     let words = "Claude Code ended before it took this message; send it again";
                     let failure = Failure::new("agent_not_open", words);

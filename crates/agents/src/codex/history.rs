@@ -115,7 +115,7 @@ impl Codex {
             (true, _) => {
                 self.scribe.push(Output::LookedUp { id: id.clone(), attempt, found });
             }
-            (false, Lookup::Found) => self.scribe.delivered_and_cut_off(id, attempt),
+            (false, Lookup::Found) => self.scribe.delivered_and_cut_off(id, attempt, "Codex"),
             (false, Lookup::Absent) => {
                 let words = "Codex stopped before it took the message";
                 let failure = Failure::new("agent_not_open", words);

@@ -253,7 +253,8 @@ impl Run {
         let (message, offset) = (making.id.clone(), making.units);
         making.units += word.encode_utf16().count() as u64;
         self.message = Some(making);
-        Output::Passing(Delta { message, part, voice, offset, words: Content::Open(word) })
+        let words = Content::Open(word);
+        Output::Passing(Delta { message, part, voice, offset, words }, None)
     }
 
     pub(super) fn end_message(&mut self, now: Timestamp) -> Vec<Output> {
@@ -311,6 +312,7 @@ impl Run {
             label: label.to_owned(),
             is_default: id == "no",
             effect: Some(effect),
+            wants_answers: false,
         };
         let prompt = Prompt {
             id: id.clone(),

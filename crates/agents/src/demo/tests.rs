@@ -296,6 +296,7 @@ fn a_steered_message_is_answered_within_the_run() {
     assert_eq!(ends.count(), 1);
 }
 
+// spec: native/events.4
 #[test]
 fn what_the_agent_said_before_it_was_steered_is_told_before_the_message_that_steers() {
     let mut demo = Demo::new("", None);
@@ -433,7 +434,7 @@ fn play(demo: &mut Demo) -> Vec<Output> {
 }
 
 fn deltas(told: &[Output]) -> Vec<(u64, String)> {
-    pick!(told, Output::Passing(delta) => (delta.offset, delta.words.open().unwrap().clone()))
+    pick!(told, Output::Passing(delta, _) => (delta.offset, delta.words.open().unwrap().clone()))
 }
 
 fn messages(told: &[Output]) -> Vec<Message> {

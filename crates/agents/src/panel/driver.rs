@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use domain::content::Failure;
 use domain::session::config::AgentConfig;
-use domain::session::runs::Outcome;
+use domain::session::runs::{Cut, Outcome};
 use domain::session::status::{CloseReason, Health};
 use domain::{ModelId, RequestId, SessionId, Timestamp};
 
@@ -369,7 +369,14 @@ impl PanelDriver {
         }
         self.fail_held(&Failure::new("session_not_connected", "The session was closed"));
         self.finish_rows(now);
-        self.scribe.end_run(Outcome::Interrupted, None, now);
+        let outcome = match reason {
+            CloseReason::UserRequested => Outcome::Interrupted,
+            CloseReason::TargetClosed | CloseReason::ProxyShutdown => {
+                let why = "Its chat was closed while the agent was at work".to_owned();
+                Outcome::Cut(Cut { why, lasted_ms: None })
+            }
+        };
+        self.scribe.end_run(outcome, None, now);
         self.scribe.closed(reason, request);
     }
 

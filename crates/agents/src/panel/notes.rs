@@ -4,7 +4,7 @@
 //! noted after its telling is on disk: a crash between the two tells it again, under the same id,
 //! by which it is recognised.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{MessageId, Sequence};
 use serde::{Deserialize, Serialize};
@@ -85,22 +85,42 @@ impl Notes {
         }
     }
 
-    /// The lines without those that no longer count: rows beyond those that are remembered. Each
-    /// note becomes a line of its own.
+    /// The lines without those that no longer count: rows beyond those that are remembered, but
+    /// for the one that says how far its chat was told. Each note becomes a line of its own.
     pub(super) fn shortened(text: &str) -> String {
         let mut flat = String::new();
+        let mut tops = Tops::default();
         for line in text.lines() {
             match serde_json::from_str(line) {
                 Ok(Note::Several(notes)) => {
-                    let lines = notes.iter().filter_map(|note| serde_json::to_string(note).ok());
-                    flat.extend(lines.flat_map(|line| [line, "\n".to_owned()]));
+                    for note in notes {
+                        tops.see(&note);
+                        flat.extend(serde_json::to_string(&note).ok());
+                        flat.push('\n');
+                    }
                 }
-                Ok(_) | Err(_) => flat.extend([line, "\n"]),
+                Ok(note) => {
+                    tops.see(&note);
+                    flat.extend([line, "\n"]);
+                }
+                Err(_) => flat.extend([line, "\n"]),
             }
         }
+        let rows = tops.rows;
+        let tops = tops.finish();
+        // From the newest to the oldest.
+        let mut newer = 0;
         shortened(&flat, |note: &Note| match note {
             Note::Ready => Kept::Newest("ready"),
-            Note::Told(_) => Kept::Last("told", TELLINGS_MAX),
+            Note::Told(_) => {
+                newer += 1;
+                let is_forgotten = newer > TELLINGS_MAX;
+                if is_forgotten && tops.contains(&(rows - newer)) {
+                    Kept::All
+                } else {
+                    Kept::Last("told", TELLINGS_MAX)
+                }
+            }
             Note::Several(_)
             | Note::Chapter(_)
             | Note::Renamed(_)
@@ -179,6 +199,45 @@ impl Notes {
     }
 }
 
+/// Which rows say how far a chat was told, counted from the first.
+#[derive(Debug, Default)]
+struct Tops {
+    rows: usize,
+    /// Since the chat that is shown changed: its highest place, and which row had it.
+    open: BTreeMap<String, (u64, usize)>,
+    /// From before. A chat may have had another name then.
+    settled: BTreeSet<usize>,
+}
+
+impl Tops {
+    fn see(&mut self, note: &Note) {
+        match note {
+            Note::Told(telling) => {
+                let top = (telling.ordinal, self.rows);
+                self.rows += 1;
+                let known = self.open.entry(telling.chapter.clone()).or_insert(top);
+                *known = top.max(*known);
+            }
+            Note::Chapter(_) | Note::Renamed(_) => self.settle(),
+            Note::Ready
+            | Note::Several(_)
+            | Note::Writing { .. }
+            | Note::Delivered { .. }
+            | Note::Echoed { .. } => {}
+        }
+    }
+
+    fn settle(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        self.settled.extend(open.into_values().map(|(_, row)| row));
+    }
+
+    fn finish(mut self) -> BTreeSet<usize> {
+        self.settle();
+        self.settled
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,6 +271,40 @@ mod tests {
         for number in [0, 1, TELLINGS_MAX] {
             assert_eq!(told(&again, number), told(&notes, number), "{number}");
         }
+    }
+
+    #[test]
+    fn shortened_notes_remember_how_far_each_chat_was_told() {
+        let mut notes = Notes::default();
+        let mut lines = vec![notes.note_ready()];
+        // Two chats without a name of their own, which get one, and one that is named at once.
+        for name in ["c1", "c2"] {
+            lines.push(notes.note_chapter(String::new()));
+            for ordinal in [3, 9, 5] {
+                notes.told(Telling::new("", &format!("row-{ordinal}"), "user", name, ordinal, 1));
+                lines.extend(notes.take_later());
+            }
+            lines.push(notes.note_renamed(name.to_owned()));
+        }
+        lines.push(notes.note_chapter("c3".to_owned()));
+        for number in 0..TELLINGS_MAX as u64 {
+            let key = format!("row-{number}");
+            notes.told(Telling::new("c3", &key, "user", &key, number, 1));
+            lines.extend(notes.take_later());
+        }
+        let short = Notes::shortened(&lines.join("\n"));
+        assert_eq!(short.lines().count(), TELLINGS_MAX + 8);
+        for mut read in [Notes::read(&lines.join("\n")), Notes::read(&short)] {
+            for (chapter, top) in [("c1", 9), ("c2", 9), ("c3", TELLINGS_MAX as u64 - 1)] {
+                assert!(read.tellings.knows(chapter), "{chapter}");
+                read.tellings.turn_to(chapter.to_owned());
+                assert_eq!(read.tellings.top(), Some(top), "{chapter}");
+            }
+            read.tellings.turn_to("c1".to_owned());
+            let rows = Telling::new("c1", "row-9", "user", "c1", 9, 1);
+            assert_eq!(read.tellings.count("user", &rows.print), 0, "its rows fell out");
+        }
+        assert_eq!(Notes::shortened(&short), short);
     }
 
     #[test]

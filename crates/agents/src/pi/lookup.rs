@@ -74,7 +74,9 @@ impl Pi {
                 before.map_or(Lookup::Absent, |before| stored::look_up(before, text, has_answered));
             match (is_ordered, found) {
                 (true, found) => self.looked_up(&id, attempt, found),
-                (false, Lookup::Found) => self.scribe.delivered_and_cut_off(&id, attempt),
+                (false, Lookup::Found) => {
+                    self.scribe.delivered_and_cut_off(&id, attempt, "pi");
+                }
                 (false, Lookup::Absent) => {
                     let words = "pi ended before it heard this";
                     let failure = Failure::new("agent_not_open", words);

@@ -184,6 +184,44 @@ mod tests {
     }
 
     #[test]
+    fn shortened_notes_say_what_all_of_them_said() {
+        let ready =
+            |session: &str| Line::Ready(Known { session: session.to_owned(), ..Known::default() });
+        let mut lines = vec![
+            ready("s1"),
+            Line::Mode("ask".to_owned()),
+            Line::Always("bash".to_owned()),
+            Line::Imported,
+            Line::Answered,
+        ];
+        let attempts = 0..=u64::try_from(ATTEMPTS_MAX).unwrap();
+        lines.extend(attempts.map(|number| Line::Attempt {
+            id: format!("m{number}").as_str().into(),
+            attempt: Sequence(number),
+            before: Attempt::new("hello", Some(format!("leaf-{number}")), number),
+        }));
+        let newer = ["edit", "write"].map(|tool| Line::Always(tool.to_owned()));
+        lines.extend(newer);
+        lines.extend([ready("s2"), Line::Mode("yolo".to_owned()), Line::Imported, Line::Answered]);
+        let line = |line: &Line| format!("{}\n", serde_json::to_string(line).unwrap());
+        let text: String = lines.iter().map(line).collect();
+        let short = Notes::shortened(&text);
+        assert_eq!(short.lines().count(), ATTEMPTS_MAX + 7);
+
+        let (all, again) = (Notes::read(&text), Notes::read(&short));
+        let told = |notes: &Notes| {
+            (notes.known.clone(), notes.mode.clone(), notes.always.clone(), notes.order.clone())
+        };
+        assert_eq!(told(&again), told(&all));
+        assert_eq!(again.known.as_ref().unwrap().session, "s2");
+        assert_eq!(again.always.len(), 3);
+        assert_eq!(again.attempts, all.attempts);
+        assert_eq!(again.attempt(&"m0".into(), Sequence(0)), None);
+        assert!(again.is_imported && again.has_answered);
+        assert_eq!(again.last_leaf(), all.last_leaf());
+    }
+
+    #[test]
     fn a_message_is_recognised_with_what_pi_added_to_it() {
         let before = Attempt::new("hello", None, 5);
         assert!(before.is_in("hello"));

@@ -39,6 +39,11 @@ impl Messages {
         self.0.iter().any(|making| making.id == *id)
     }
 
+    /// The call to which a message in the making belongs.
+    pub(super) fn parent(&self, id: &MessageId) -> Option<&ToolCallId> {
+        self.0.iter().find(|making| making.id == *id)?.parent.as_ref()
+    }
+
     /// Those in the making, with the calls to which they belong.
     pub(super) fn open(&self) -> Vec<(MessageId, Option<ToolCallId>)> {
         self.0.iter().map(|making| (making.id.clone(), making.parent.clone())).collect()

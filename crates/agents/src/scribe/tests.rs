@@ -26,7 +26,13 @@ fn call(id: &str, status: ToolStatus) -> ToolCall {
 }
 
 fn prompt(id: &str) -> Prompt {
-    let choice = Choice { id: "yes".into(), label: "Yes".into(), is_default: false, effect: None };
+    let choice = Choice {
+        id: "yes".into(),
+        label: "Yes".into(),
+        is_default: false,
+        effect: None,
+        wants_answers: false,
+    };
     Prompt {
         id: id.into(),
         text: Content::Open("Run ls?".into()),
@@ -73,7 +79,7 @@ fn deltas_name_the_place_that_the_recorded_message_has_and_count_utf16() {
     let deltas: Vec<_> = told
         .iter()
         .filter_map(|output| {
-            let Output::Passing(delta) = output else { return None };
+            let Output::Passing(delta, _) = output else { return None };
             Some((delta.part, delta.offset, delta.words.clone()))
         })
         .collect();
@@ -87,6 +93,7 @@ fn deltas_name_the_place_that_the_recorded_message_has_and_count_utf16() {
     assert_eq!(message.parts, Content::Open(parts.to_vec()));
 }
 
+// spec: native/events.3
 #[test]
 fn what_a_message_says_before_a_tool_call_is_recorded_before_the_call() {
     let mut scribe = Scribe::default();
@@ -125,12 +132,27 @@ fn what_a_message_says_before_a_tool_call_is_recorded_before_the_call() {
     let deltas: Vec<_> = told
         .iter()
         .filter_map(|output| {
-            let Output::Passing(delta) = output else { return None };
+            let Output::Passing(delta, _) = output else { return None };
             Some((delta.message.to_string(), delta.part, delta.offset))
         })
         .collect();
     let own = |id: &str, part, offset| (id.to_owned(), part, offset);
     assert_eq!(deltas, [own("a1", 0, 0), own("a1", 0, 7), own("a1.2", 1, 0)]);
+}
+
+#[test]
+fn the_words_of_a_subagent_say_whose_they_are() {
+    let mut scribe = Scribe::default();
+    scribe.words(&"a1".into(), 0, Voice::Text, "mine");
+    scribe.belongs_to(&"a2".into(), Some("t1".into()));
+    scribe.words(&"a2".into(), 0, Voice::Text, "its ");
+    scribe.whole_words(&"a2".into(), 0, Voice::Text, "its own");
+    let parents = scribe.take().into_iter().filter_map(|output| {
+        let Output::Passing(delta, parent) = output else { return None };
+        Some((delta.message, parent))
+    });
+    let its = ("a2".into(), Some("t1".into()));
+    assert_eq!(parents.collect::<Vec<_>>(), [("a1".into(), None), its.clone(), its]);
 }
 
 #[test]

@@ -141,7 +141,8 @@ pub struct Machine {
 /// State derived from recorded events alone.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Machines {
-    machines: BTreeMap<MachineLabel, Machine>,
+    #[serde(rename = "machines")]
+    by_label: BTreeMap<MachineLabel, Machine>,
     sessions: BTreeMap<SessionId, Registered>,
     /// The oldest first.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
@@ -163,14 +164,14 @@ impl Machines {
 
     /// Nobody is there.
     pub fn disconnect_all(&self) -> Vec<Event> {
-        let there = self.machines.iter().filter(|(_, machine)| machine.via.is_some());
+        let there = self.by_label.iter().filter(|(_, machine)| machine.via.is_some());
         there.map(|(machine, _)| Event::Disconnected { machine: machine.clone() }).collect()
     }
 
     /// A proxy has something else to offer than before.
     pub fn offer(&self, connection: &ConnectionId, offer: &Offer) -> Result<Vec<Event>, Refusal> {
         let machine = self.of(connection).ok_or(Refusal::NotThisProxy)?;
-        let is_news = self.machines.get(machine).is_none_or(|known| known.offer != *offer);
+        let is_news = self.by_label.get(machine).is_none_or(|known| known.offer != *offer);
         let offered = Event::Offered { machine: machine.clone(), offer: offer.clone() };
         Ok(is_news.then_some(offered).into_iter().collect())
     }
@@ -237,7 +238,7 @@ impl Machines {
             };
             (knows, offers, machine.offer.agents.is_none(), machine.active_at)
         };
-        let there = self.machines.iter().filter(|(_, machine)| machine.via.is_some());
+        let there = self.by_label.iter().filter(|(_, machine)| machine.via.is_some());
         there.max_by_key(|(label, machine)| rank(label, machine)).map(|(label, _)| label.clone())
     }
 
@@ -245,17 +246,17 @@ impl Machines {
     pub fn of(&self, connection: &ConnectionId) -> Option<&MachineLabel> {
         let via =
             |machine: &Machine| machine.via.as_ref().is_some_and(|v| v.connection == *connection);
-        self.machines.iter().find(|(_, machine)| via(machine)).map(|(label, _)| label)
+        self.by_label.iter().find(|(_, machine)| via(machine)).map(|(label, _)| label)
     }
 
     /// How a machine is reached, if it is.
     pub fn via(&self, machine: &MachineLabel) -> Option<&Via> {
-        self.machines.get(machine)?.via.as_ref()
+        self.by_label.get(machine)?.via.as_ref()
     }
 
     /// Every machine ever seen.
     pub fn all(&self) -> impl Iterator<Item = (&MachineLabel, &Machine)> {
-        self.machines.iter()
+        self.by_label.iter()
     }
 
     /// Every session that belongs to a machine.
@@ -273,21 +274,21 @@ impl Machines {
         match event {
             Event::Connected { machine, via, offer } => {
                 let (via, offer) = (Some(via.clone()), offer.clone());
-                self.machines.insert(machine.clone(), Machine { via, offer, active_at: at });
+                self.by_label.insert(machine.clone(), Machine { via, offer, active_at: at });
             }
             Event::Disconnected { machine } => {
-                if let Some(machine) = self.machines.get_mut(machine) {
+                if let Some(machine) = self.by_label.get_mut(machine) {
                     machine.via = None;
                     machine.active_at = at;
                 }
             }
             Event::Offered { machine, offer } => {
-                if let Some(machine) = self.machines.get_mut(machine) {
+                if let Some(machine) = self.by_label.get_mut(machine) {
                     machine.offer = offer.clone();
                 }
             }
             Event::Registered { session, registered } => {
-                if let Some(machine) = self.machines.get_mut(&registered.machine) {
+                if let Some(machine) = self.by_label.get_mut(&registered.machine) {
                     machine.active_at = at;
                 }
                 self.erased.retain(|erased| erased != session);

@@ -27,7 +27,7 @@ impl Session {
             Command::Person(principal, _) if !principal.may_steer() => Err(Refusal::Unauthorized),
             Command::Person(principal, wish) => self.decide_wish(principal, wish),
             Command::Proxy(word) => self.decide_word(word, cursor, policy, now),
-            Command::Relay(change) => Ok(self.decide_change(change)),
+            Command::Relay(change) => Ok(self.decide_change(change, now)),
         }
     }
 
@@ -236,11 +236,12 @@ impl Session {
                 let gone = self.prompts.withdraw_all_but(prompts);
                 let mut events: Vec<_> = gone.into_iter().map(Event::Prompt).collect();
                 if self.runs.active() != run.as_ref() {
-                    events.extend(self.cut_run("Its machine came back and no longer knows of it"));
+                    let why = "Its machine came back and no longer knows of it";
+                    events.extend(self.cut_run(why, None));
                 }
                 events
             }
-            Report::Closed { reason, request } => self.closed(*reason, request.as_ref()),
+            Report::Closed { reason, request } => self.closed(*reason, request.as_ref(), Some(now)),
         })
     }
 
@@ -327,16 +328,18 @@ impl Session {
     /// A run that was never told to end is cut off by the next one.
     fn start_run(&self, run: &RunId, cause: Option<&MessageId>) -> Vec<Event> {
         let Some(started) = self.runs.start(run, cause) else { return vec![] };
-        let mut events = self.cut_run("Another run began, and nothing was told of this one's end");
+        let why = "Another run began, and nothing was told of this one's end";
+        let mut events = self.cut_run(why, None);
         events.push(Event::Run(started));
         events
     }
 
     /// Ends what is going on although nothing told its end. Where somebody wanted it stopped, that
-    /// is why it is over; else `why` says it, for a person.
-    fn cut_run(&self, why: &str) -> Vec<Event> {
+    /// is why it is over; else `why` says it, for a person. `seen_at` is when it certainly went on.
+    fn cut_run(&self, why: &str, seen_at: Option<Timestamp>) -> Vec<Event> {
         let Some(run) = self.runs.active() else { return vec![] };
-        let cut = || runs::Outcome::Cut(runs::Cut { why: why.to_owned(), lasted_ms: None });
+        let lasted_ms = self.runs.lasted_ms(seen_at);
+        let cut = || runs::Outcome::Cut(runs::Cut { why: why.to_owned(), lasted_ms });
         let was_stopped = self.controls.has_interrupt(run);
         let outcome = if was_stopped { runs::Outcome::Interrupted } else { cut() };
         self.end_run(run, &outcome, None, true)
@@ -389,8 +392,13 @@ impl Session {
         events
     }
 
-    /// Everything that can no longer happen is told so.
-    fn closed(&self, reason: CloseReason, request: Option<&RequestId>) -> Vec<Event> {
+    /// Everything that can no longer happen is told so. `seen_at` is when it certainly could.
+    fn closed(
+        &self,
+        reason: CloseReason,
+        request: Option<&RequestId>,
+        seen_at: Option<Timestamp>,
+    ) -> Vec<Event> {
         if self.status.is_closed() {
             return vec![];
         }
@@ -406,7 +414,7 @@ impl Session {
         let owed =
             self.prompts.owed().map(|owed| prompts::Event::Confirmed(owed.prompt.id.clone()));
         events.extend(owed.chain(self.prompts.withdraw_all_but(&[])).map(Event::Prompt));
-        events.extend(self.cut_run("The session was closed"));
+        events.extend(self.cut_run("The session was closed", seen_at));
         let gone = Failure::new(SESSION_NOT_CONNECTED, "The session was closed");
         let voided = self.runs.active();
         for kind in [
@@ -434,7 +442,7 @@ impl Session {
         matches!(pending, Some(Control::Interrupt { run: Some(of) }) if Some(of) == run)
     }
 
-    fn decide_change(&self, change: &Change) -> Vec<Event> {
+    fn decide_change(&self, change: &Change, now: Timestamp) -> Vec<Event> {
         match change {
             Change::Up { via, meta, health, activity } => {
                 if self.status.via() == Some(via) && self.status.meta == **meta {
@@ -455,7 +463,8 @@ impl Session {
                     .collect();
                 // The end of a run would be told by the journal that told its start.
                 if self.status.link() != via.link.as_ref() {
-                    events.extend(self.cut_run("Its machine came back without its record of it"));
+                    let why = "Its machine came back without its record of it";
+                    events.extend(self.cut_run(why, None));
                 }
                 let (via, meta, activity) = (via.clone(), meta.clone(), activity.clone());
                 events.push(Event::Status(status::Event::Up {
@@ -468,14 +477,22 @@ impl Session {
             }
             Change::Down { connection, reason } => match &self.status.reach {
                 Reach::Up(via) if connection.as_ref().is_none_or(|c| *c == via.connection) => {
-                    vec![Event::Status(status::Event::Down { reason: *reason })]
+                    vec![Event::Status(status::Event::Down { reason: *reason, since: None })]
                 }
                 Reach::Up(_) | Reach::New | Reach::Down { .. } | Reach::Closed => vec![],
+            },
+            Change::Restarted { alive_at } => match &self.status.reach {
+                Reach::Up(_) => {
+                    let reason = status::DownReason::ProxyDisconnected;
+                    let since = Some(self.last_at.max(*alive_at).min(now));
+                    vec![Event::Status(status::Event::Down { reason, since })]
+                }
+                Reach::New | Reach::Down { .. } | Reach::Closed => vec![],
             },
             Change::Over => match &self.status.reach {
                 Reach::Up(_) => vec![],
                 Reach::New | Reach::Down { .. } | Reach::Closed => {
-                    self.closed(CloseReason::UserRequested, None)
+                    self.closed(CloseReason::UserRequested, None, None)
                 }
             },
             Change::Tick => vec![],

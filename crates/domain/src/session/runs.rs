@@ -64,6 +64,9 @@ pub struct Runs {
     cause: Option<MessageId>,
     /// The run that ended last, so that a repeated word about it starts nothing.
     last_ended: Option<RunId>,
+    /// When its machine went away, while nothing came of the run since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lost_at: Option<Timestamp>,
 }
 
 impl Runs {
@@ -75,6 +78,12 @@ impl Runs {
     /// When the run that is going on began.
     pub fn began_at(&self) -> Option<Timestamp> {
         self.active.as_ref().map(|(_, at)| *at)
+    }
+
+    /// How long the run that is going on went on, as far as that is known. `seen_at` is when it
+    /// certainly did: later than its machine went away, if it did.
+    pub fn lasted_ms(&self, seen_at: Option<Timestamp>) -> Option<u64> {
+        Some(self.lost_at.or(seen_at)?.ms_since(self.began_at()?))
     }
 
     /// The send that began the run that is going on.
@@ -97,8 +106,21 @@ impl Runs {
         })
     }
 
+    /// Its machine went away: what becomes of the run is not known from then on.
+    pub fn lose(&mut self, at: Timestamp) {
+        if self.active.is_some() {
+            self.lost_at = Some(at);
+        }
+    }
+
+    /// Something came of the run: it goes on.
+    pub fn find(&mut self) {
+        self.lost_at = None;
+    }
+
     /// Cannot fail: what is recorded has happened.
     pub fn apply(&mut self, event: &Event, at: Timestamp) {
+        self.lost_at = None;
         match event {
             Event::Started { run, cause } => {
                 self.active = Some((run.clone(), at));

@@ -70,7 +70,7 @@ fn check_messages(ledger: &[Recorded]) {
     }
 }
 
-/// What the agent got began a run or belongs to one, and every run but the newest is over.
+/// What the agent got began a run or belongs to one, and every run is over: nobody sends any more.
 fn check_runs(ledger: &[Recorded]) {
     let (mut begun, mut ended) = (vec![], BTreeSet::new());
     for recorded in ledger {
@@ -95,13 +95,13 @@ fn check_runs(ledger: &[Recorded]) {
             | Event::Status(_) => {}
         }
     }
-    for run in begun.iter().rev().skip(1) {
+    for run in begun {
         assert!(ended.contains(run), "{run} never ended");
     }
 }
 
-/// A resumed client has exactly the ledger: what is shown at all, once, in order. Some events are
-/// told by two frames under one number; the first of them counts.
+/// A resumed client has exactly the ledger: what is shown at all, once, in order, and each event
+/// by one frame.
 fn check_view(ledger: &[Recorded], person: &Seen) {
     let session = "any".into();
     let due: Vec<u64> = ledger
@@ -109,7 +109,49 @@ fn check_view(ledger: &[Recorded], person: &Seen) {
         .filter(|recorded| encode_event(&session, recorded, Form::Full).is_some())
         .map(|recorded| recorded.sequence.0)
         .collect();
-    let mut shown: Vec<u64> = person.events.iter().map(|(sequence, _)| *sequence).collect();
-    shown.dedup();
+    let shown: Vec<u64> = person.events.iter().map(|(sequence, _)| *sequence).collect();
     assert_eq!(shown, due, "{} does not have exactly the ledger", person.name);
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{Sequence, Timestamp};
+
+    use super::*;
+
+    fn recorded(number: u64, event: runs::Event) -> Recorded {
+        let (sequence, at) = (Sequence(number), Timestamp(number));
+        Recorded { sequence, at, position: None, event: Event::Run(event) }
+    }
+
+    fn started(number: u64, run: &str) -> Recorded {
+        recorded(number, runs::Event::Started { run: run.into(), cause: None })
+    }
+
+    fn ended(number: u64, run: &str) -> Recorded {
+        let outcome = runs::Outcome::Completed;
+        recorded(number, runs::Event::Ended { run: run.into(), outcome, usage: None })
+    }
+
+    #[test]
+    fn a_newest_run_that_was_left_open_does_not_pass() {
+        let mut ledger = vec![started(1, "r1"), ended(2, "r1"), started(3, "r2")];
+        assert!(std::panic::catch_unwind(|| check_runs(&ledger)).is_err());
+        ledger.push(ended(4, "r2"));
+        check_runs(&ledger);
+    }
+
+    #[test]
+    fn an_event_that_was_shown_by_two_frames_does_not_pass() {
+        let ledger = vec![started(1, "r1"), ended(2, "r1")];
+        let seen = |sequences: &[u64]| Seen {
+            events: sequences.iter().map(|sequence| (*sequence, String::new())).collect(),
+            ..Seen::default()
+        };
+        check_view(&ledger, &seen(&[1, 2]));
+        for wrong in [&[1, 1, 2][..], &[1], &[2, 1]] {
+            let seen = seen(wrong);
+            assert!(std::panic::catch_unwind(|| check_view(&ledger, &seen)).is_err(), "{wrong:?}");
+        }
+    }
 }

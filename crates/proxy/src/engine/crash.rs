@@ -126,14 +126,18 @@ impl Engine {
         }
         let Some(drafts) = self.book.drafts.get(session) else { return };
         let run = self.book.runs.get(session).map(|going| going.run.clone());
-        for (id, parts) in parts_of(drafts.replay()) {
+        let told: Vec<_> = parts_of(drafts.replay())
+            .into_iter()
+            .map(|(id, parts)| (drafts.parent(&id).cloned(), id, parts))
+            .collect();
+        for (parent, id, parts) in told {
             let message = Message {
                 id: id.clone(),
                 author: Author::Assistant,
                 parts: Content::Open(parts),
                 created_at: now,
                 run: run.clone(),
-                parent: None,
+                parent,
                 digest: None,
             };
             let report = Report::Message { message, has_own_id: true, echo: None };

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use domain::passing::Drafts;
 use domain::session::Report;
 use domain::session::config::AgentConfig;
 use domain::session::status::{Activity, Health};
 use domain::{PromptId, RunId};
+
+use crate::journal::Unfinished;
 
 /// A session's passing state, as its agent last told it.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     pub(super) prompts: BTreeSet<PromptId>,
     pub(super) run: Option<RunId>,
-    pub(super) drafts: Drafts,
+    pub(super) drafts: Unfinished,
     pub(super) health: Option<Health>,
     pub(super) activity: Option<Activity>,
     pub(super) config: Option<AgentConfig>,
@@ -35,7 +36,7 @@ impl Live {
             }
             Report::RunEnded { run, .. } => {
                 self.run.take_if(|active| active == run);
-                self.drafts.clear();
+                self.drafts.end_run();
             }
             Report::Asked(prompt) => {
                 self.prompts.insert(prompt.id.clone());

@@ -41,12 +41,15 @@ impl Engine {
                     self.looked_up(&attempt_of(session, &id, attempt), found, now);
                 }
                 Output::Report(report) => self.told(session, &report, now),
-                Output::Passing(delta) => {
+                Output::Passing(delta, parent) => {
                     if let Some(live) = self.live.get_mut(session) {
-                        live.drafts.take(&delta);
+                        live.drafts.take(&delta, parent.as_ref());
                     }
                     self.send_if_up(proxy_frames::encode_delta(session, &delta));
-                    self.persist(Record::Piece(session.clone(), delta));
+                    let drafts = self.book.drafts.get(session);
+                    let known = drafts.and_then(|drafts| drafts.parent(&delta.message));
+                    let parent = parent.filter(|parent| known != Some(parent));
+                    self.persist(Record::Piece(session.clone(), delta, parent));
                 }
             }
         }

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use domain::passing::Drafts;
 use domain::{LinkId, RequestId, SessionId, Timestamp};
 use link::{Numbered, Sender};
 
-use super::{Going, Inbox, Means, Opened, Record, Step};
+use super::{Going, Inbox, Means, Opened, Record, Step, Unfinished};
 
 /// Launches that are remembered for a relay that asks for one again.
 const LAUNCHES_REMEMBERED_MAX: usize = 256;
@@ -41,7 +40,7 @@ pub struct Book {
     /// When the proxy was alive last, while a run went on.
     pub seen_at: Timestamp,
     /// The messages in the making, as they were shown.
-    pub drafts: BTreeMap<SessionId, Drafts>,
+    pub drafts: BTreeMap<SessionId, Unfinished>,
     launches: VecDeque<(RequestId, SessionId)>,
 }
 
@@ -82,19 +81,14 @@ impl Book {
             }
             Record::Running(session, None) => {
                 self.runs.remove(&session);
-                self.drafts.remove(&session);
+                self.change_drafts(&session, Unfinished::end_run);
             }
             Record::Seen(at) => self.seen_at = at,
-            Record::Piece(session, delta) => {
-                self.drafts.entry(session).or_default().take(&delta);
+            Record::Piece(session, delta, parent) => {
+                self.drafts.entry(session).or_default().take(&delta, parent.as_ref());
             }
             Record::Whole(session, message) => {
-                if let Some(drafts) = self.drafts.get_mut(&session) {
-                    drafts.finish(&message);
-                    if drafts.is_empty() {
-                        self.drafts.remove(&session);
-                    }
-                }
+                self.change_drafts(&session, |drafts| drafts.finish(&message));
             }
         }
     }
@@ -136,8 +130,9 @@ impl Book {
             records.push(Record::Seen(self.seen_at));
         }
         for (session, drafts) in &self.drafts {
-            let pieces = drafts.replay().into_iter();
-            records.extend(pieces.map(|piece| Record::Piece(session.clone(), piece)));
+            let pieces = drafts.pieces().into_iter();
+            let piece = |(delta, parent)| Record::Piece(session.clone(), delta, parent);
+            records.extend(pieces.map(piece));
         }
         for (attempt, step, send) in self.inbox.open() {
             let (session, number) = (attempt.session.clone(), attempt.number);
@@ -147,6 +142,15 @@ impl Book {
             }
         }
         records
+    }
+
+    fn change_drafts(&mut self, session: &SessionId, change: impl FnOnce(&mut Unfinished)) {
+        if let Some(drafts) = self.drafts.get_mut(session) {
+            change(drafts);
+            if drafts.is_empty() {
+                self.drafts.remove(session);
+            }
+        }
     }
 
     fn apply_frame(&mut self, number: u64, frame: Bytes, means: Option<Means>) {

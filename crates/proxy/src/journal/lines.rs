@@ -158,6 +158,19 @@ mod tests {
         assert_eq!(left, lines.len() - first);
     }
 
+    #[test]
+    fn a_piece_that_an_earlier_release_wrote_has_no_parent() {
+        let payload = r#"R {"piece":["s",{"message":"a1","part":0,"voice":"text","offset":3,"words":{"open":"ab"}}]}"#;
+        let line = format!("{:08x} {payload}\n", checksum(payload.as_bytes()));
+        let words = Content::Open("ab".to_owned());
+        let piece = Delta { message: "a1".into(), part: 0, voice: Voice::Text, offset: 3, words };
+        let record = Record::Piece("s".into(), piece, None);
+        assert_eq!(decode(line.as_bytes()), (vec![record.clone()], 0));
+        let mut written = vec![];
+        encode(&record, &mut written);
+        assert_eq!(written, line.as_bytes());
+    }
+
     fn some_records() -> Vec<Record> {
         let attempt = Attempt { session: "s".into(), number: Sequence(4), id: "m\t1\n".into() };
         let failure = Failure::new("code", "with a\ttab");
@@ -174,7 +187,8 @@ mod tests {
             Record::Attempting(attempt.clone()),
             Record::Settled(attempt, None),
             Record::Running("s".into(), Some(Going { run: "r1".into(), since: Timestamp(1) })),
-            Record::Piece("s".into(), piece),
+            Record::Piece("s".into(), piece.clone(), None),
+            Record::Piece("s".into(), piece, Some("t1".into())),
             Record::Seen(Timestamp(2)),
             Record::Whole("s".into(), "a1".into()),
             Record::Running("s".into(), None),

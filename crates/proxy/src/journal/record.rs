@@ -6,6 +6,7 @@ use domain::passing::Delta;
 use domain::session::delivery::Send;
 use domain::{
     AgentType, LinkId, MessageId, ModelId, RequestId, RunId, Sequence, SessionId, Timestamp,
+    ToolCallId,
 };
 use serde::{Deserialize, Serialize};
 
@@ -125,8 +126,13 @@ pub enum Record {
     Running(SessionId, Option<Going>),
     /// The proxy was alive, while a run went on.
     Seen(Timestamp),
-    /// More words of a message in the making, as they are shown.
-    Piece(SessionId, Delta),
+    /// More words of a message in the making, as they are shown; with a message's first ones, the
+    /// call of the subagent that says them. Earlier releases wrote none.
+    Piece(
+        SessionId,
+        Delta,
+        #[serde(default, skip_serializing_if = "Option::is_none")] Option<ToolCallId>,
+    ),
     /// A message is whole: its pieces are in it.
     Whole(SessionId, MessageId),
 }

@@ -17,7 +17,7 @@ use wire::native::{
 };
 
 use super::ahead::{self, Ahead};
-use super::room::Room;
+use super::room::{Full, Room};
 use super::throttle::ClientThrottle;
 use super::{Incoming, RoomTaken, Throttles, Transport, close};
 use crate::Relay;
@@ -66,6 +66,9 @@ struct Gate {
     room: Room,
     /// What the frame in hand takes of it.
     taken: RoomTaken,
+    /// What the frame that waits for room leads to, and its bytes. The next is not taken until
+    /// then; answers, events and the end of the connection do not wait.
+    waiting: Option<(Vec<Output>, usize)>,
     /// The page that will be asked for next, in all likelihood.
     ahead: Option<Ahead>,
     frames: Vec<Bytes>,
@@ -98,6 +101,7 @@ pub async fn serve_client<T: Transport>(
         watching: None,
         room: Room::default(),
         taken: None,
+        waiting: None,
         ahead: None,
         frames: vec![],
         outputs: vec![],
@@ -124,14 +128,20 @@ pub async fn serve_client<T: Transport>(
                     gate.on_returned(answer).await;
                 }
             }
-            incoming = transport.receive() => {
+            taken = gate.room.take(gate.waiting_bytes()), if gate.waiting.is_some() => {
+                if let Some((outputs, _)) = gate.waiting.take() {
+                    gate.on_room(outputs, taken).await;
+                }
+            }
+            incoming = transport.receive(), if gate.waiting.is_none() => {
                 if matches!(incoming, Incoming::Closed) {
                     return;
                 }
                 gate.on_incoming(incoming).await;
             }
             live = next(gate.live.as_mut()) => gate.on_live(live).await,
-            () = nap.as_mut() => gate.on_nap(&mut nap).await,
+            // A peer whose frames are not taken is not silent.
+            () = nap.as_mut(), if gate.waiting.is_none() => gate.on_nap(&mut nap).await,
         }
         gate.nap_no_longer(&mut nap);
     }
@@ -150,9 +160,20 @@ impl Gate {
         };
         let now = self.relay.ports().clock.now();
         let outputs = self.machine.on_text(text, &mut self.throttle, now);
-        self.taken = self.room.take(text.len()).await;
+        match self.room.try_take(text.len()) {
+            Ok(taken) => self.on_room(outputs, taken).await,
+            Err(Full) => self.waiting = Some((outputs, text.len())),
+        }
+    }
+
+    async fn on_room(&mut self, outputs: Vec<Output>, taken: RoomTaken) {
+        self.taken = taken;
         self.carry_out(outputs).await;
         self.taken = None;
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.waiting.as_ref().map_or(0, |(_, bytes)| *bytes)
     }
 
     async fn on_returned(&mut self, returned: Returned) {

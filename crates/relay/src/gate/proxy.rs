@@ -24,7 +24,7 @@ use tokio::time::Sleep;
 use wire::native::shapes::Conversations;
 use wire::native::{Denied, ProxyConnection, ProxyLimits, ProxyOutput};
 
-use super::room::Room;
+use super::room::{Full, Room};
 use super::{Incoming, RoomTaken, Transport, close};
 use crate::Relay;
 use crate::metrics::Held;
@@ -74,6 +74,9 @@ struct Gate {
     room: Room,
     /// What the frame in hand takes of it.
     taken: RoomTaken,
+    /// What the frame that waits for room leads to, and its bytes. The next is not taken until
+    /// then; answers, events and the end of the connection do not wait.
+    waiting: Option<(Vec<ProxyOutput>, usize)>,
     frames: Vec<Bytes>,
     closing: Option<(u16, &'static str)>,
 }
@@ -106,6 +109,7 @@ pub async fn serve_proxy<T: Transport>(
         returns,
         room: Room::default(),
         taken: None,
+        waiting: None,
         frames: vec![],
         closing: None,
     };
@@ -138,14 +142,21 @@ pub async fn serve_proxy<T: Transport>(
                     gate.on_errand(errand);
                 }
             }
-            incoming = transport.receive(), if !full => {
+            taken = gate.room.take(gate.waiting_bytes()), if gate.waiting.is_some() => {
+                if let Some((outputs, _)) = gate.waiting.take() {
+                    gate.on_room(outputs, taken).await;
+                }
+                gate.acknowledge();
+            }
+            incoming = transport.receive(), if !full && gate.waiting.is_none() => {
                 if matches!(incoming, Incoming::Closed) {
                     break;
                 }
                 gate.on_incoming(incoming).await;
                 gate.acknowledge();
             }
-            () = nap.as_mut() => gate.on_nap(&mut nap).await,
+            // A peer whose frames are not taken is not silent.
+            () = nap.as_mut(), if gate.waiting.is_none() => gate.on_nap(&mut nap).await,
         }
         gate.nap_no_longer(&mut nap);
     }
@@ -165,9 +176,20 @@ impl Gate {
         };
         let now = self.relay.ports().clock.now();
         let outputs = self.machine.on_text(text, now);
-        self.taken = self.room.take(text.len()).await;
+        match self.room.try_take(text.len()) {
+            Ok(taken) => self.on_room(outputs, taken).await,
+            Err(Full) => self.waiting = Some((outputs, text.len())),
+        }
+    }
+
+    async fn on_room(&mut self, outputs: Vec<ProxyOutput>, taken: RoomTaken) {
+        self.taken = taken;
         self.carry_out(outputs).await;
         self.taken = None;
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.waiting.as_ref().map_or(0, |(_, bytes)| *bytes)
     }
 
     async fn on_returned(&mut self, returned: Returned) {

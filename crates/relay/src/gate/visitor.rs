@@ -317,10 +317,10 @@ impl<V: Visitor> Gate<V> {
             }
             return;
         };
-        place.joined(followed.head, &followed.drafts);
+        let may_be_told = place.joined(followed.head, &followed.drafts);
         if let Some(ticket) = ticket {
             self.answer(ticket, Answer::Followed(Some(followed))).await;
-        } else {
+        } else if may_be_told {
             let acts = self.visitor.on_caught_up(*followed, self.now());
             self.carry_out(acts).await;
         }

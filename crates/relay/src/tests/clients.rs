@@ -1,11 +1,13 @@
 //! The connection of a native client.
 
+mod lag;
+
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::world::{SESSION, World, hello, send};
+use super::world::{Peer, SESSION, World, delta, hello, send};
 use crate::gate::Incoming;
 
 fn numbers(frames: &[Value]) -> Vec<u64> {
@@ -19,30 +21,6 @@ fn numbers(frames: &[Value]) -> Vec<u64> {
         numbers.extend(events.filter_map(|event| event["sequence"].as_u64()));
     }
     numbers
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_client_that_was_too_slow_reads_what_it_missed_once_and_in_order() {
-    let world = World::new().await;
-    let mut machine = world.machine().await;
-    let mut slow = world.client("bob").await;
-    let before = world.head();
-    slow.stop_reading();
-    for number in 1..=1_500 {
-        machine.reports(number, "words").await;
-        if number == 2 {
-            machine.until(|frame| frame["through"] == 2).await;
-            world.flood().await;
-        }
-    }
-    machine.until(|frame| frame["through"] == 1_500).await;
-    slow.read_again();
-    let shown = numbers(&slow.rest().await);
-    assert!(world.lagged() > 0, "it never lagged");
-    assert!(shown.iter().copied().eq(before + 1..=world.head()), "{shown:?}");
-    machine.reports(1_501, "live").await;
-    let live = slow.hear("message_event").await;
-    assert_eq!(live["sequence"], world.head());
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,6 +63,14 @@ async fn answers_of_one_commit_are_written_together() {
     assert!(writes <= 4, "{writes} writes");
 }
 
+/// More large sends than may wait for their commit.
+async fn say_too_much(client: &mut Peer) {
+    let large = "x".repeat(90 << 10);
+    for number in 10..90 {
+        client.say(&send(&format!("m{number}"), &large)).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_one_client_has_waiting_for_its_commit_is_bounded() {
     let world = World::new().await;
@@ -92,11 +78,8 @@ async fn what_one_client_has_waiting_for_its_commit_is_bounded() {
     let mut client = world.client("ada").await;
     let before = client.taken_bytes();
     world.hold_commits();
-    let large = "x".repeat(90 << 10);
-    let each = send("m00", &large).to_string().len();
-    for number in 10..90 {
-        client.say(&send(&format!("m{number}"), &large)).await;
-    }
+    let each = send("m00", &"x".repeat(90 << 10)).to_string().len();
+    say_too_much(&mut client).await;
     world.rest().await;
     let waiting = client.taken_bytes() - before;
     assert!(waiting <= (4 << 20) + each, "{waiting} bytes");
@@ -106,24 +89,6 @@ async fn what_one_client_has_waiting_for_its_commit_is_bounded() {
         let accepted = client.hear("message_accepted").await;
         assert_eq!(accepted["client_message_id"], format!("m{number}"));
     }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_client_that_says_nothing_is_closed_and_one_heartbeat_keeps_it() {
-    let world = World::new().await;
-    let mut silent = world.stranger("ada");
-    assert_eq!(silent.close_code().await, 4001);
-    let mut quiet = world.client("ada").await;
-    let mut alive = world.client("bob").await;
-    world.pass_ms(29_000).await;
-    assert!(quiet.is_open());
-    alive.say(&json!({ "type": "heartbeat", "protocol_version": 1 })).await;
-    world.pass_ms(1_100).await;
-    assert_eq!(quiet.close_code().await, 4000);
-    assert!(alive.is_open());
-    alive.hear("heartbeat_ack").await;
-    world.pass_ms(30_000).await;
-    assert_eq!(alive.close_code().await, 4000);
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,7 +135,7 @@ async fn a_client_that_resumes_is_told_what_it_missed_once() {
     for number in 1..=600 {
         machine.reports(number, "words").await;
     }
-    machine.until(|frame| frame["through"] == 600).await;
+    machine.is_acknowledged(600).await;
     let head = world.head();
     let mut client = world.stranger("ada");
     let mut greeting = hello(&["paging"]);
@@ -179,4 +144,102 @@ async fn a_client_that_resumes_is_told_what_it_missed_once() {
     client.say(&greeting).await;
     let shown = numbers(&client.rest().await);
     assert!(shown.iter().copied().eq(head - 549..=head), "{shown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revoked_client_is_disconnected_at_once_even_if_it_does_not_read() {
+    for reads in [true, false] {
+        let world = World::new().await;
+        let mut machine = world.machine().await;
+        let mut client = world.client("ada").await;
+        let mut other = world.client("bob").await;
+        if !reads {
+            client.stop_reading();
+            machine.reports(1, "unread").await;
+            machine.is_acknowledged(1).await;
+        }
+        world.door.revoke("ada");
+        world.rest().await;
+        assert_eq!(world.relay.metrics().clients.load(Ordering::Relaxed), 1, "reads: {reads}");
+        client.read_again();
+        assert_eq!(client.rest().await, [] as [Value; 0], "reads: {reads}");
+        if reads {
+            assert_eq!(client.close_code().await, 4003);
+        }
+        assert!(other.is_open());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_in_progress_finishes_before_a_requested_close() {
+    let world = World::new().await;
+    let mut machine = world.machine().await;
+    let mut client = world.client("ada").await;
+    client.stop_reading();
+    machine.reports(1, "in hand").await;
+    machine.is_acknowledged(1).await;
+    client.kick.close(1001, "going down");
+    client.rest().await;
+    assert!(client.is_open());
+    client.read_again();
+    assert_eq!(client.hear("message_event").await["message"]["content"], "in hand");
+    assert_eq!(client.close_code().await, 1001);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pending_send_is_recorded_even_if_its_client_is_kicked() {
+    let world = World::new().await;
+    let mut machine = world.machine().await;
+    let mut client = world.client("ada").await;
+    world.hold_commits();
+    client.say(&send("m1", "hi")).await;
+    client.rest().await;
+    client.kick.close(1001, "going down");
+    // The close does not wait for the disk.
+    assert_eq!(client.close_code().await, 1001);
+    world.commit_again();
+    assert_eq!(machine.hear("send_message").await["client_message_id"], "m1");
+    assert_eq!(client.rest().await, [] as [Value; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_waits_for_room_can_be_kicked() {
+    let world = World::new().await;
+    let _machine = world.machine().await;
+    let mut client = world.client("ada").await;
+    world.hold_commits();
+    say_too_much(&mut client).await;
+    world.rest().await;
+    client.kick.close(1001, "going down");
+    assert_eq!(client.close_code().await, 1001);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_waits_for_room_is_still_shown_what_other_sessions_say() {
+    let world = World::new().await;
+    let mut machine = world.machine_with(&[SESSION, "sess_2"]).await;
+    let mut client = world.client("ada").await;
+    world.hold_commits();
+    say_too_much(&mut client).await;
+    client.rest().await;
+    let mut words = delta(0, "words");
+    words["session_id"] = json!("sess_2");
+    machine.say(&words).await;
+    let shown = client.rest().await;
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    assert_eq!(shown[0]["content"], "words");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_waits_for_room_does_not_count_as_silent() {
+    let world = World::new().await;
+    let _machine = world.machine().await;
+    let mut client = world.client("ada").await;
+    world.hold_commits();
+    say_too_much(&mut client).await;
+    client.lives_on_ms(60_000).await;
+    assert!(client.is_open());
+    world.commit_again();
+    client.hear("heartbeat_ack").await;
+    assert!(client.is_open());
 }

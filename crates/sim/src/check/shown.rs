@@ -1,7 +1,9 @@
 //! What people were shown against the ledger: every event once, in order, as it was recorded.
 
+use std::collections::BTreeSet;
+
 use domain::SessionId;
-use domain::session::Recorded;
+use domain::session::{Event, Recorded, delivery};
 use serde_json::Value;
 use wire::native::{Form, encode_event};
 
@@ -94,6 +96,23 @@ fn check_anew(name: &str, history: &History, anew: &Anew) -> Option<String> {
     })
 }
 
+/// What a client said, each time once, against what the ledger has of it.
+pub(crate) fn check_said(name: &str, history: &History, said: &[String]) -> Vec<String> {
+    let mut left: Vec<&String> = said.iter().collect();
+    let (mut known, mut wrong) = (BTreeSet::new(), vec![]);
+    for recorded in &history.events {
+        let Event::Delivery(delivery::Event::Accepted(send)) = &recorded.event else { continue };
+        // One that failed may be tried again, under its own id.
+        let text = send.text.open().filter(|_| send.by == name && known.insert(&send.id));
+        let Some(text) = text else { continue };
+        match left.iter().position(|said| *said == text) {
+            Some(place) => drop(left.remove(place)),
+            None => wrong.push(format!("{name}: {text:?} is recorded more often than said")),
+        }
+    }
+    wrong
+}
+
 /// What a client of another dialect was shown. With `to_the_end` set, its last connection is
 /// alive, and nothing may be missing on it.
 pub(crate) fn check_visitor(
@@ -127,7 +146,8 @@ pub(crate) fn check_visitor(
     wrong
 }
 
-/// The events after a join: the ledger's, none twice, none missing.
+/// The events after a join: the ledger's, none twice, none missing but what retention took before
+/// a slow client read it.
 fn check_events(
     name: &str,
     history: &History,
@@ -136,8 +156,11 @@ fn check_events(
     to_the_end: bool,
 ) -> Option<String> {
     let session = &history.session;
-    let mut due = history.events.iter().filter(|recorded| recorded.sequence.0 > head);
+    let mut due = history.events.iter().filter(|recorded| recorded.sequence.0 > head).peekable();
     for event in shown {
+        let is_gone =
+            |due: &&Recorded| due.sequence < event.sequence && due.sequence.0 < history.first_kept;
+        while due.next_if(is_gone).is_some() {}
         match due.next() {
             None => {
                 let n = event.sequence;
@@ -150,6 +173,7 @@ fn check_events(
             Some(_) => {}
         }
     }
-    let missing = due.next().filter(|_| to_the_end)?;
+    let is_left = |due: &&Recorded| to_the_end && due.sequence.0 >= history.first_kept;
+    let missing = due.find(is_left)?;
     Some(format!("{name}: was never shown {} of {session}", missing.sequence))
 }

@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use client::webchannel;
 use domain::RunId;
 use domain::content::{Author, Message, Part};
 use domain::session::{Event, Recorded, delivery, runs, transcript};
 use serde_json::Value;
 
-use super::History;
+use super::{History, past};
 use crate::credentials::KEY;
 use crate::visitor_node::{Dialect, Life};
 use crate::witness::{Noted, View};
@@ -19,7 +20,7 @@ const NO_LONGER_KEPT: &str = "What was said earlier is no longer kept";
 
 /// Somebody said something.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Said {
+pub(super) struct Said {
     by_agent: bool,
     text: String,
 }
@@ -39,7 +40,8 @@ pub(super) fn message_id(recorded: &Recorded) -> Option<&str> {
     }
 }
 
-/// What one connection could read. With `is_whole` set it heard everything.
+/// What one connection could read while it looked at this session. With `is_whole` set it heard
+/// everything.
 pub(super) fn check(
     name: &str,
     dialect: Dialect,
@@ -48,50 +50,85 @@ pub(super) fn check(
     noted: &Noted,
     is_whole: bool,
 ) -> Vec<String> {
-    let [view] = noted.views.as_slice() else { return vec![] };
-    // Where the session that it named is not there, one of these dialects goes to another.
-    if view.session != history.session {
-        return vec![];
-    }
-    let frames: Vec<Value> =
-        life.frames.iter().filter_map(|frame| serde_json::from_slice(frame).ok()).collect();
-    if dialect == Dialect::Blob {
-        return check_blob(name, view, &frames, is_whole);
-    }
-    if frames.iter().any(|frame| frame["content"] == NO_LONGER_KEPT) {
-        return vec![];
-    }
-    let after = life.after.filter(|_| dialect == Dialect::Control);
-    let begin = after.unwrap_or(view.head.0);
-    let end = view.events.last().map_or(view.head, |last| last.sequence).0;
-    let due: Vec<Said> = history
-        .events
-        .iter()
-        .filter(|it| it.sequence.0 > begin && it.sequence.0 <= end)
-        .filter_map(|it| said(dialect, it))
-        .collect();
-    let read: Vec<Said> = match dialect {
-        Dialect::Blob => vec![],
-        Dialect::Control => frames.iter().filter_map(control).collect(),
-        Dialect::Pi => frames.iter().filter_map(pi).collect(),
-        Dialect::Webchannel => webchannel(life),
-    };
-    for (place, one) in read.iter().enumerate() {
-        if due.get(place) != Some(one) {
-            let due = due.get(place);
-            return vec![format!("{name}: read {one:?} where {due:?} was due")];
+    let mut wrong = vec![];
+    for (number, view) in noted.views.iter().enumerate() {
+        // Where the session that it named is not there, one of these dialects goes to another.
+        if view.session != history.session || has_gap(view) {
+            continue;
+        }
+        let next = noted.views.get(number + 1);
+        let heard = life.frames.len();
+        let begin = if number == 0 { 0 } else { view.said_before.min(heard) };
+        let end = next.map_or(heard, |next| next.said_before.min(heard));
+        let frames = &life.frames[begin..end];
+        let is_whole = is_whole && next.is_none();
+        let after = life.after.filter(|_| dialect == Dialect::Control && number == 0);
+        wrong.extend(check_view(name, dialect, history, (view, after), frames, is_whole));
+        if noted.views.len() == 1 {
+            wrong.extend(past::check_questions(name, dialect, view, life, is_whole));
         }
     }
+    wrong
+}
+
+/// Whether retention took events before this client, which was slow, had read them. What was being
+/// said then has no end that it could be held against; the events themselves are (`shown`).
+fn has_gap(view: &View) -> bool {
+    let events = view.events.iter().map(|it| it.sequence.0);
+    !events.eq((view.head.0 + 1..).take(view.events.len()))
+}
+
+fn check_view(
+    name: &str,
+    dialect: Dialect,
+    history: &History,
+    (view, after): (&View, Option<u64>),
+    raw: &[Bytes],
+    is_whole: bool,
+) -> Vec<String> {
+    let frames: Vec<Value> =
+        raw.iter().filter_map(|frame| serde_json::from_slice(frame).ok()).collect();
+    let mut wrong = past::check_histories(name, dialect, history, view, &frames);
+    let read: Vec<Said> = match dialect {
+        Dialect::Blob => {
+            wrong.extend(check_blob(name, view, &frames, is_whole));
+            return wrong;
+        }
+        Dialect::Control => frames.iter().filter_map(control).collect(),
+        Dialect::Pi => frames.iter().filter_map(pi).collect(),
+        Dialect::Webchannel => webchannel(raw),
+    };
+    let begin = after.unwrap_or(view.head.0);
+    let before = history.events.iter();
+    let due: Vec<(u64, Said)> = before
+        .filter(|it| it.sequence.0 > begin && it.sequence <= view.head)
+        .chain(&view.events)
+        .filter_map(|it| Some((it.sequence.0, said(dialect, it)?)))
+        .collect();
+    // A client that is told that more was said earlier misses what is really gone, and no more.
+    let is_cut = frames.iter().any(|frame| frame["content"] == NO_LONGER_KEPT);
+    let is_gone = |(sequence, _): &&(u64, Said)| is_cut && *sequence < history.first_kept;
+    let gone = due.iter().take_while(is_gone).count();
     // The words that begin a run are told with its beginning.
     let held = usize::from(dialect == Dialect::Pi);
-    if is_whole && read.len() + held < due.len() {
-        return vec![format!("{name}: never read {:?}", due[read.len()])];
+    let fits = |skipped: usize| {
+        let due = &due[skipped..];
+        let is_begin =
+            read.len() <= due.len() && read.iter().zip(due).all(|(it, due)| *it == due.1);
+        is_begin && (!is_whole || read.len() + held >= due.len())
+    };
+    if (0..=gone).any(fits) {
+        return wrong;
     }
-    vec![]
+    let differs = read.iter().zip(&due).position(|(read, due)| *read != due.1);
+    let place = differs.unwrap_or(read.len().min(due.len()));
+    let (read, due) = (read.get(place), due.get(place));
+    wrong.push(format!("{name}: read {read:?} where {due:?} was due"));
+    wrong
 }
 
 /// What an event says in words.
-fn said(dialect: Dialect, recorded: &Recorded) -> Option<Said> {
+pub(super) fn said(dialect: Dialect, recorded: &Recorded) -> Option<Said> {
     let Event::Transcript(transcript::Event::Message(message)) = &recorded.event else {
         return None;
     };
@@ -104,7 +141,7 @@ fn said(dialect: Dialect, recorded: &Recorded) -> Option<Said> {
     (!text.is_empty()).then_some(Said { by_agent, text })
 }
 
-fn text(dialect: Dialect, message: &Message) -> String {
+pub(super) fn text(dialect: Dialect, message: &Message) -> String {
     let between = match dialect {
         Dialect::Webchannel => "\n\n",
         Dialect::Blob => "\n",
@@ -144,9 +181,12 @@ fn control(frame: &Value) -> Option<Said> {
     (!text.is_empty()).then_some(Said { by_agent, text })
 }
 
-/// A message of the agent that has no id is the end of a run that went wrong, not words.
 fn pi(frame: &Value) -> Option<Said> {
-    let message = Some(&frame["message"]).filter(|_| frame["type"] == "message_end")?;
+    if frame["type"] == "message_end" { pi_message(&frame["message"]) } else { None }
+}
+
+/// A message of the agent that has no id is the end of a run that went wrong, not words.
+pub(super) fn pi_message(message: &Value) -> Option<Said> {
     let by_agent = match message["role"].as_str()? {
         "user" => false,
         "assistant" if message["responseId"].is_string() => true,
@@ -156,13 +196,13 @@ fn pi(frame: &Value) -> Option<Said> {
     (!text.is_empty()).then_some(Said { by_agent, text })
 }
 
-fn webchannel(life: &Life) -> Vec<Said> {
+fn webchannel(frames: &[Bytes]) -> Vec<Said> {
     let (access_token, key, expires_in_s) = (String::new(), Some(KEY), 1);
     let auth = webchannel::Auth { access_token, key, expires_in_s };
     let mut reader = webchannel::Machine::new("reader", Some(auth), [0; 32]);
     let mut said = vec![];
     // Without the pieces, a message that was cut is an end without words.
-    for frame in life.frames.iter().filter(|frame| !is_piece(frame)) {
+    for frame in frames.iter().filter(|frame| !is_piece(frame)) {
         for happening in reader.on_frame(&String::from_utf8_lossy(frame)) {
             match happening {
                 webchannel::Happening::Person(text) => said.push(Said { by_agent: false, text }),

@@ -5,11 +5,10 @@
 //! *Power lost*: in the middle of a commit, of which each sector of the log may have arrived or
 //! not. *Flipped*: one bit of the database file is another one.
 //!
-//! A failing sync is told by the ledger in place of the system: with everything written, and with
-//! nothing. Not simulated: a system that drops pages after a failed sync and goes on, writes that
-//! were synced and are lost all the same, and the loss of power in the middle of a checkpoint.
+//! Not here: operations that fail (`flawed`). Not simulated: a system that drops pages after a
+//! failed sync and goes on, writes that were synced and are lost all the same, and the loss of
+//! power in the middle of a checkpoint.
 
-use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,11 +16,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::{MessageId, Sequence, SessionId, Timestamp};
 use store::{
-    Append, AppendRefused, Failure, Fault, Lease, Ledger, Page, Reader, Retention, SqliteLedger,
-    StreamRow, Vault,
+    Append, AppendRefused, Fault, Lease, Ledger, Page, Reader, Retention, SqliteLedger, StreamRow,
+    Vault,
 };
 use tempfile::TempDir;
 
+use crate::effects::{Effect, Effects};
 use crate::rng::Rng;
 
 /// In memory, where there is such a place: thousands of syncs are waited for.
@@ -39,7 +39,9 @@ pub(crate) struct FileDisk(Arc<Mutex<State>>);
 struct State {
     folder: TempDir,
     rng: Rng,
-    failures: VecDeque<Failure>,
+    effects: Effects,
+    /// Whether the database may not grow.
+    is_full: bool,
     /// Whether the next commit meets the end of the power.
     power_fails: bool,
     /// Since then nothing works, until the relay is started again.
@@ -59,12 +61,11 @@ struct Files {
 
 impl FileDisk {
     /// Empty files.
-    pub(crate) fn new(rng: Rng) -> io::Result<Self> {
+    pub(crate) fn new(rng: Rng, effects: Effects) -> io::Result<Self> {
         let fast = Path::new(FAST_FOLDER);
         let folder = if fast.is_dir() { TempDir::new_in(fast) } else { TempDir::new() }?;
-        let (failures, power_fails, is_dark) = (VecDeque::new(), false, false);
-        let (left, users) = (None, 0);
-        let state = State { folder, rng, failures, power_fails, is_dark, left, users };
+        let (is_full, power_fails, is_dark, left, users) = (false, false, false, None, 0);
+        let state = State { folder, rng, effects, is_full, power_fails, is_dark, left, users };
         Ok(Self(Arc::new(Mutex::new(state))))
     }
 
@@ -84,19 +85,17 @@ impl FileDisk {
         };
         let ledger = Some(SqliteLedger::open(&path)?);
         self.lock().users += 1;
-        Ok(Box::new(FileLedger { disk: self.clone(), ledger, needs_reopen: false }))
+        Ok(Box::new(FileLedger { disk: self.clone(), ledger }))
     }
 
-    /// Queues a failure: each commit meets the next one.
-    pub(crate) fn fail_next(&self, failure: Failure) {
-        self.lock().failures.push_back(failure);
+    /// Whether the database may not grow.
+    pub(crate) fn set_full(&self, is_full: bool) {
+        self.lock().is_full = is_full;
     }
 
-    /// Nothing fails any more.
+    /// The power does not fail any more.
     pub(crate) fn heal(&self) {
-        let mut state = self.lock();
-        state.failures.clear();
-        state.power_fails = false;
+        self.lock().power_fails = false;
     }
 
     /// The next commit meets the end of the power.
@@ -152,6 +151,7 @@ impl State {
         if before.database != after.database || old.len() > log.len() {
             return after;
         }
+        let mut is_torn = false;
         for (place, sector) in log.chunks_mut(SECTOR_BYTES).enumerate() {
             let begin = place * SECTOR_BYTES;
             let there = old.get(begin..(begin + sector.len()).min(old.len())).unwrap_or_default();
@@ -159,7 +159,11 @@ impl State {
                 let (known, new) = sector.split_at_mut(there.len());
                 known.copy_from_slice(there);
                 new.fill(0);
+                is_torn = true;
             }
+        }
+        if is_torn {
+            self.effects.count(Effect::SectorsTorn);
         }
         after
     }
@@ -190,7 +194,6 @@ struct FileLedger {
     disk: FileDisk,
     /// Always there, until the end.
     ledger: Option<SqliteLedger>,
-    needs_reopen: bool,
 }
 
 impl FileLedger {
@@ -198,12 +201,23 @@ impl FileLedger {
         if self.disk.is_dark() {
             return Err(Fault::Io { detail: "the power is gone".to_owned() });
         }
-        self.ledger.as_mut().filter(|_| !self.needs_reopen).ok_or(Fault::NeedsReopen)
+        self.ledger.as_mut().ok_or(Fault::NeedsReopen)
     }
 
-    fn fail(&mut self) -> Fault {
-        self.needs_reopen = true;
-        Fault::Io { detail: "syncing failed".to_owned() }
+    /// Does it within the room that there is.
+    fn run<T>(
+        &mut self,
+        call: impl FnOnce(&mut SqliteLedger) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let is_full = self.disk.lock().is_full;
+        let ledger = self.usable()?;
+        if !is_full {
+            return call(ledger);
+        }
+        ledger.limit_pages(Some(NO_PAGES))?;
+        let outcome = call(ledger);
+        let widened = ledger.limit_pages(None);
+        outcome.and_then(|done| widened.map(|()| done))
     }
 }
 
@@ -218,45 +232,30 @@ type Verdicts = Vec<Result<(), AppendRefused>>;
 
 impl Ledger for FileLedger {
     fn acquire(&mut self, stream: &SessionId, owner: &str) -> Result<Lease, Fault> {
-        self.usable()?.acquire(stream, owner)
+        self.run(|ledger| ledger.acquire(stream, owner))
     }
 
     fn commit(&mut self, group: &[Append]) -> Result<Verdicts, Fault> {
         let path = self.disk.lock().path();
-        if self.disk.lock().power_fails {
-            let before = Files::read(&path)?;
-            let _ = self.usable()?.commit(group);
-            let after = Files::read(&path)?;
-            let mut state = self.disk.lock();
-            let left = state.torn(before, after);
-            (state.left, state.is_dark, state.power_fails) = (Some(left), true, false);
-            return Err(Fault::Io { detail: "the power is gone".to_owned() });
+        if !self.disk.lock().power_fails {
+            return self.run(|ledger| ledger.commit(group));
         }
-        self.usable()?;
-        let failure = self.disk.lock().failures.pop_front();
-        let ledger = self.ledger.as_mut().ok_or(Fault::NeedsReopen)?;
-        match failure {
-            None => ledger.commit(group),
-            Some(Failure::BeforeCommit) => Err(self.fail()),
-            Some(Failure::AfterCommit) => {
-                ledger.commit(group)?;
-                Err(self.fail())
-            }
-            Some(Failure::Full) => {
-                ledger.limit_pages(Some(NO_PAGES))?;
-                let outcome = ledger.commit(group);
-                ledger.limit_pages(None)?;
-                outcome
-            }
-        }
+        let before = Files::read(&path)?;
+        let _ = self.usable()?.commit(group);
+        let after = Files::read(&path)?;
+        let mut state = self.disk.lock();
+        state.effects.count(Effect::PowerLost);
+        let left = state.torn(before, after);
+        (state.left, state.is_dark, state.power_fails) = (Some(left), true, false);
+        Err(Fault::Io { detail: "the power is gone".to_owned() })
     }
 
     fn erase(&mut self, stream: &SessionId) -> Result<(), Fault> {
-        self.usable()?.erase(stream)
+        self.run(|ledger| ledger.erase(stream))
     }
 
     fn maintain(&mut self, now: Timestamp, retention: &Retention) -> Result<bool, Fault> {
-        self.usable()?.maintain(now, retention)
+        self.run(|ledger| ledger.maintain(now, retention))
     }
 
     fn reader(&self) -> Result<Box<dyn Reader>, Fault> {
@@ -270,7 +269,6 @@ impl Ledger for FileLedger {
     }
 
     fn reopen(&mut self) -> Result<(), Fault> {
-        self.needs_reopen = false;
         self.usable()?.reopen()
     }
 }

@@ -10,6 +10,9 @@ use tokio::time::Instant;
 
 use super::{REVOKED_AFTER, World};
 use crate::client_node::Deed;
+use crate::disk::Operation;
+use crate::effects::Effect;
+use crate::net::Break;
 use crate::visitor_node;
 
 /// What people say. The agent's answer has the number of the message in it where it can.
@@ -48,19 +51,17 @@ impl World {
     }
 
     async fn trouble(&mut self) {
-        self.faults += 1;
         match self.rng.below(32) {
             0..7 => self.break_something(),
             7..11 => self.crash_relay().await,
             11..16 => self.crash_proxy().await,
             16..21 => self.fail_disk(),
-            21..24 => self.jump_clock(),
+            21..24 if self.clock_jumps => self.jump_clock(),
             24..25 => self.stop_relay(),
             25..26 => self.stop_proxy(),
             26..28 => self.send_away(),
             28..30 if self.disk.files().is_some() => self.harm_files().await,
             _ => {
-                self.faults -= 1;
                 self.note("a while passes");
                 tokio::time::sleep(Duration::from_secs(self.rng.below(45))).await;
             }
@@ -191,6 +192,7 @@ impl World {
             self.visitors[index].principal.credential.clone()
         };
         self.note(&format!("{credential} is revoked"));
+        self.effects.count(Effect::CredentialRevoked);
         self.relay.awake().await;
         self.credentials.revoke(credential.as_str());
         tokio::time::sleep(REVOKED_AFTER).await;
@@ -205,11 +207,14 @@ impl World {
 
     fn break_something(&mut self) {
         let silent = self.rng.once_in(3);
+        self.breaks.retain(Break::is_live);
         let Some(broken) = self.rng.pick(&self.breaks).cloned() else { return };
         if silent {
             broken.silence(SILENCE);
+            self.effects.count(Effect::ConnectionSilent);
         } else {
             broken.cut();
+            self.effects.count(Effect::ConnectionCut);
         }
         self.note(if silent { "a connection goes silent" } else { "a connection is cut" });
     }
@@ -226,22 +231,26 @@ impl World {
         let index = usize::try_from(self.rng.below(count)).unwrap_or_default();
         self.note(&format!("proxy {index} crashes"));
         if let Some(plain) = index.checked_sub(self.proxies.len()) {
+            self.effects.count(Effect::PlainProxyCrashed);
             self.plain[plain].restart();
             return;
         }
+        self.effects.count(Effect::ProxyCrashed);
         self.proxies[index].crash();
         tokio::time::sleep(Duration::from_millis(self.rng.below(3_000))).await;
         self.proxies[index].restart();
     }
 
+    /// Most of the time the next commit fails, sometimes another operation.
     fn fail_disk(&mut self) {
-        let failure = match self.rng.below(3) {
-            0 => Failure::BeforeCommit,
-            1 => Failure::AfterCommit,
-            _ => Failure::Full,
+        let failures = [Failure::BeforeCommit, Failure::AfterCommit, Failure::Full];
+        let failure = *self.rng.pick(&failures).unwrap_or(&Failure::Full);
+        let operation = match self.rng.pick(&Operation::ALL) {
+            Some(operation) if self.rng.once_in(2) => *operation,
+            Some(_) | None => Operation::Commit,
         };
-        self.note(&format!("the disk will fail: {failure:?}"));
-        self.disk.fail_next(failure);
+        self.note(&format!("the disk will fail: {operation:?}, {failure:?}"));
+        self.flaws.add(operation, failure);
     }
 
     /// The power fails in the middle of a commit, or a bit of what is on the disk flips.
@@ -264,6 +273,7 @@ impl World {
         let flipped = files.flip(format!("{text}\"").as_bytes()).unwrap_or(false);
         self.note(&format!("a bit flips in {session} at {text:?}: {flipped} {kept:?}"));
         if flipped {
+            self.effects.count(Effect::BitFlipped);
             self.damaged = Some(session);
         }
         self.relay.start().await;
@@ -276,11 +286,10 @@ impl World {
     }
 
     fn jump_clock(&mut self) {
-        if !self.clock_jumps {
-            return;
-        }
         let by_ms = i64::try_from(self.rng.below(120_000)).unwrap_or_default() - 60_000;
         self.note(&format!("the clock jumps by {by_ms} ms"));
+        let effect = if by_ms < 0 { Effect::ClockBack } else { Effect::ClockForward };
+        self.effects.count(effect);
         self.clock.jump(by_ms);
     }
 
@@ -296,6 +305,7 @@ impl World {
         let pause = Duration::from_secs(1 + self.rng.below(60));
         self.note(&format!("a proxy stands still for {pause:?}"));
         if let Some(proxy) = self.rng.pick(&self.proxies) {
+            self.effects.count(Effect::ProxyPaused);
             proxy.pause(pause);
         }
     }
@@ -305,6 +315,7 @@ impl World {
         let index = usize::try_from(self.rng.below(self.proxies.len() as u64)).unwrap_or_default();
         let away = Duration::from_secs(20 + self.rng.below(AWAY_S_MAX));
         self.note(&format!("proxy {index} is away for {away:?}"));
+        self.effects.count(Effect::ProxyAway);
         self.proxies[index].away_until = Some(Instant::now() + away);
         self.proxies[index].restart();
     }

@@ -38,8 +38,8 @@ pub fn fleet_event(body: &[u8]) {
 ///
 /// Where that does not hold.
 pub fn state(body: &[u8]) {
-    again(body, decode_session, encode_session);
-    again(body, decode_fleet, encode_fleet);
+    again(body, |body| decode_session(body).map(|stored| stored.state), encode_session);
+    again(body, |body| decode_fleet(body).map(|stored| stored.state), encode_fleet);
     again(body, decode_card, encode_card);
     again(body, decode_told, encode_told);
 }

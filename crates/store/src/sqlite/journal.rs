@@ -24,13 +24,21 @@ const INSERT: &str = "INSERT INTO journal (position, contents, body) VALUES (?, 
 type Verdicts = Vec<Result<(), AppendRefused>>;
 type Packed = (Vec<u8>, Arc<Vec<u8>>);
 
+/// What became of a group.
+struct Written {
+    rows: Vec<Packed>,
+    /// What each row holds, read back from it.
+    contents: Vec<Vec<Content>>,
+    verdicts: Verdicts,
+}
+
 impl SqliteLedger {
     pub(super) fn write_group(&mut self, group: &[Append]) -> Result<Verdicts, Fault> {
         self.make_room()?;
         let mut before = Vec::with_capacity(group.len());
         match self.admit_and_write(group, &mut before) {
-            Ok((rows, sections, verdicts)) => {
-                self.publish(&rows, sections, before);
+            Ok(Written { rows, contents, verdicts }) => {
+                self.publish(&rows, contents, before);
                 Ok(verdicts)
             }
             Err(fault) => {
@@ -45,7 +53,7 @@ impl SqliteLedger {
         &mut self,
         group: &'a [Append],
         before: &mut Vec<(&'a SessionId, Known)>,
-    ) -> Result<(Vec<Packed>, Vec<Vec<Content>>, Verdicts), Fault> {
+    ) -> Result<Written, Fault> {
         let mut rows = Vec::new();
         let mut row = Row::default();
         let mut verdicts = Vec::with_capacity(group.len());
@@ -63,9 +71,9 @@ impl SqliteLedger {
         if !row.is_empty() {
             rows.push(row.finish());
         }
-        let sections = read_back(&rows, before.len())?;
+        let contents = read_back(&rows, before.len())?;
         self.write_rows(&rows)?;
-        Ok((rows, sections, verdicts))
+        Ok(Written { rows, contents, verdicts })
     }
 
     /// Nothing was written. Newest first, so that a stream that appended twice ends where it began.

@@ -16,9 +16,7 @@ use domain::{
 };
 
 use super::proxy_frames::{self, Ack, FEATURES, Hello, Refused};
-use super::shapes::{
-    Conversations, Envelope, Malformed, ResumableList, VERSION, without_extensions,
-};
+use super::shapes::{Conversations, Envelope, Malformed, ResumableList, VERSION};
 
 /// The peer went silent.
 pub const CLOSE_STALE: u16 = 4000;
@@ -238,6 +236,7 @@ impl ProxyConnection {
             | Refusal::OwnerOnly
             | Refusal::PromptNotOpen(_)
             | Refusal::NoSuchChoice { .. }
+            | Refusal::AnswersMissing(_)
             | Refusal::QueueFull { .. }
             | Refusal::AgentAtWork
             | Refusal::NotQueued(_)
@@ -299,7 +298,8 @@ impl ProxyConnection {
             return vec![ProxyOutput::Send(told), self.close(CLOSE_PROTOCOL, code)];
         }
         let hello = Hello::read(text).or_else(|malformed| {
-            let plain = without_extensions(text).and_then(|plain| Hello::read(&plain).ok());
+            let plain =
+                proxy_frames::without_extensions(text).and_then(|plain| Hello::read(&plain).ok());
             plain.filter(|hello| hello.features.is_empty()).ok_or(malformed)
         });
         let hello = match hello {
@@ -324,7 +324,11 @@ impl ProxyConnection {
     fn hear(&mut self, text: &str, now: Timestamp) -> Vec<ProxyOutput> {
         let understood = self.understand(text, now).or_else(|malformed| {
             // To a peer without features our extensions are no part of the protocol.
-            let plain = if self.features.is_empty() { without_extensions(text) } else { None };
+            let plain = if self.features.is_empty() {
+                proxy_frames::without_extensions(text)
+            } else {
+                None
+            };
             plain.and_then(|plain| self.understand(&plain, now).ok()).ok_or(malformed)
         });
         match understood {

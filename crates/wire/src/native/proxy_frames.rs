@@ -7,11 +7,14 @@
 //! | proxy → relay | `reports`: about one session · `sessions`: about the machine |
 //! | relay → proxy | `orders` |
 //!
+//! `extensions` lists which fields of them are no part of version 1.
+//!
 //! A frame that a proxy wants recorded carries `link_number` when it has the feature `link`.
 //!
 //! Not here: the rules of a connection (`proxy_connection`), the proxy's journal (`proxy`).
 
 mod catalog;
+mod extensions;
 mod greeting;
 mod orders;
 mod reports;
@@ -20,6 +23,7 @@ mod sessions;
 pub use catalog::{
     encode_catalog, encode_conversations, encode_resumable_list, read_catalog, read_conversations,
 };
+pub(super) use extensions::without_extensions;
 pub use greeting::{Ack, Hello, Refused, ack, error, heartbeat, heartbeat_ack, hello, link_ack};
 pub use orders::{
     FromRelay, LaunchOrder, command_name, encode_launch, encode_order, read_from_relay,

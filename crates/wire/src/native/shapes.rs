@@ -26,7 +26,6 @@ pub use catalog::{AgentEntry, Conversation, Conversations, LimitsEntry, Resumabl
 pub use config::AgentConfig;
 pub use delta::{MessageDelta, VoiceWord};
 pub use digest::message_digest;
-pub(super) use envelope::without_extensions;
 pub use envelope::{Envelope, Malformed, VERSION, encode, read_body};
 pub use error::{ErrorBody, failure_of};
 pub use json::Json;

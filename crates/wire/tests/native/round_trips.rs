@@ -147,7 +147,7 @@ fn prompt() -> BoxedStrategy<prompts::Prompt> {
     ]));
     let choice =
         (id(), text(), any::<bool>(), effect).prop_map(|(id, label, is_default, effect)| {
-            prompts::Choice { id, label, is_default, effect }
+            prompts::Choice { id, label, is_default, effect, wants_answers: false }
         });
     let option = || prop::option::of(json());
     let detail = (text(), prop::option::of(id()), option(), diffs(), option(), option()).prop_map(
@@ -171,7 +171,8 @@ fn prompt() -> BoxedStrategy<prompts::Prompt> {
                 timeout_ms,
                 choice: named.then_some(first),
             });
-            prompts::Prompt { id, text, choices, expiry, detected_at, run, detail }
+            let prompt = prompts::Prompt { id, text, choices, expiry, detected_at, run, detail };
+            wire::questions::marked(prompt)
         })
         .boxed()
 }
@@ -322,7 +323,7 @@ fn stated() -> BoxedStrategy<status::Event> {
             status::Event::Up { via: via(), meta: Box::new(meta), health, activity }
         }),
         prop::sample::select(vec![DownReason::ProxyDisconnected, DownReason::TargetGone])
-            .prop_map(|reason| status::Event::Down { reason }),
+            .prop_map(|reason| status::Event::Down { reason, since: None }),
         (health(), activity(), option()).prop_map(|(health, activity, reason)| {
             status::Event::Changed { health, activity, reason }
         }),

@@ -1,3 +1,5 @@
+use domain::session::runs::{Cut, Outcome};
+
 use super::*;
 use crate::Lookup;
 
@@ -122,6 +124,23 @@ fn a_send_that_was_written_when_the_program_died_is_looked_up() {
         let Some(Report::SendFailed { failure, .. }) = fate_in(Some(text)) else { panic!() };
         assert_eq!(failure.code.as_str(), code);
     }
+}
+
+// spec: native/events.1
+#[test]
+fn the_run_of_a_send_that_was_written_when_the_program_died_was_stopped_by_nobody() {
+    let mut bench = Bench::up();
+    bench.hear(&json!({"type": "system", "subtype": "init", "session_id": "c1"}));
+    bench.send("m1");
+    bench.input(Input::Ended(Ended::Killed(9)));
+    let text = Some(json!({"type": "user", "uuid": uuid("m1")}).to_string());
+    let told = bench.input(Input::Read { path: format!("{FILE}c1.jsonl").into(), text });
+    let ended = reports(&told).into_iter().find_map(|report| match report {
+        Report::RunEnded { outcome, .. } => Some(outcome.clone()),
+        _ => None,
+    });
+    let why = "Claude Code ended before it answered".to_owned();
+    assert_eq!(ended, Some(Outcome::Cut(Cut { why, lasted_ms: None })));
 }
 
 #[test]

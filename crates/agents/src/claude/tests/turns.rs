@@ -62,7 +62,7 @@ fn words_pass_by_and_the_message_is_recorded_whole() {
     bench.hear(&stream(json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}})));
     let delta = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "hm"}});
     let told = bench.hear(&stream(delta));
-    assert!(matches!(told.as_slice(), [Output::Passing(delta)] if delta.part == 0));
+    assert!(matches!(told.as_slice(), [Output::Passing(delta, _)] if delta.part == 0));
     bench.hear(&said("msg_1", json!({"type": "thinking", "thinking": "hm"})));
     bench.hear(&stream(json!({"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}})));
     let delta = json!({"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "so"}});

@@ -95,7 +95,7 @@ impl Bench {
                 Output::Spawn(_) => self.asked.clear(),
                 Output::LookedUp { .. }
                 | Output::Report(_)
-                | Output::Passing(_)
+                | Output::Passing(..)
                 | Output::Ready
                 | Output::Unusable(_)
                 | Output::End

@@ -43,7 +43,7 @@ fn words_pass_by_as_they_come_and_the_message_is_recorded_once() {
     bench.notify("item/agentMessage/delta", words("a1", "hel"));
     bench.notify("item/agentMessage/delta", words("a1", "lo"));
     let passed = bench.told();
-    assert!(matches!(passed.as_slice(), [Output::Passing(_), Output::Passing(_)]), "{passed:?}");
+    assert!(matches!(passed.as_slice(), [Output::Passing(..), Output::Passing(..)]), "{passed:?}");
     let item = json!({ "type": "agentMessage", "id": "a1", "text": "hello" });
     bench.notify("item/completed", of_item(item));
     bench.notify("turn/completed", completed("completed"));

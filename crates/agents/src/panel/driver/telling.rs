@@ -240,7 +240,7 @@ impl PanelDriver {
                 open.units += u64::try_from(more.encode_utf16().count()).unwrap_or(u64::MAX);
                 open.told.push_str(more);
                 let delta = Delta { message, part: 0, voice, offset, words };
-                self.scribe.push(Output::Passing(delta));
+                self.scribe.push(Output::Passing(delta, None));
             }
             return;
         }

@@ -236,7 +236,7 @@ impl Bench {
 
     fn live_words(&self) -> String {
         let words = |output: &Output| match output {
-            Output::Passing(delta) => delta.words.open().cloned(),
+            Output::Passing(delta, _) => delta.words.open().cloned(),
             _ => None,
         };
         self.told.iter().filter_map(words).collect()

@@ -18,7 +18,7 @@ fn words_and_thoughts_stream_and_are_recorded_once() {
     bench.grows(&json!({"type": "thinking_end", "contentIndex": 0, "content": "hm"}));
     bench.grows(&json!({"type": "text_delta", "contentIndex": 1, "delta": "de"}));
     bench.grows(&json!({"type": "text_delta", "contentIndex": 1, "delta": "ep"}));
-    let passing = bench.told.iter().filter(|output| matches!(output, Output::Passing(_))).count();
+    let passing = bench.told.iter().filter(|output| matches!(output, Output::Passing(..))).count();
     assert_eq!(passing, 3);
     let content = json!([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "deep"}]);
     bench.ends(&content, "stop");

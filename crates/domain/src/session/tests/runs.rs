@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::content::{ToolCall, ToolDetail, ToolKind, ToolStatus, ToolUpdate};
+use crate::session::runs::Event::Ended;
+use crate::session::status::CloseReason;
 
 #[test]
 fn a_run_starts_once_and_ends_once() {
@@ -128,6 +130,83 @@ fn what_a_run_leaves_at_work_when_it_ends_by_itself_goes_on() {
     story.run_starts("r1");
     story.report(Report::ToolCall(tool_call("t1", ToolStatus::Running))).unwrap();
     assert_eq!(story.run_ends("r1", Outcome::Completed), ["r1 completed"]);
+}
+
+/// How long the run that was cut off last had gone on, as it is told.
+fn lasted_ms(story: &Story) -> Option<u64> {
+    let mut cuts = story.history.iter().rev().filter_map(|recorded| {
+        let Event::Run(Ended { outcome: Outcome::Cut(cut), .. }) = &recorded.event else {
+            return None;
+        };
+        Some(cut.lasted_ms)
+    });
+    cuts.next().expect("a run was cut off")
+}
+
+// spec: native/events.2
+#[test]
+fn a_run_that_is_cut_off_lasted_until_its_machine_went_away() {
+    type End = fn(&mut Story);
+    let lost: [(&str, End); 3] = [
+        ("its proxy no longer knows of it", |story| {
+            story.up("socket-2", Some(JOURNAL));
+            story.wait_ms(500);
+            story.resumed(&[], None);
+        }),
+        ("its proxy lost its journal", |story| {
+            story.up("socket-2", Some("journal-2"));
+        }),
+        ("it is closed while its machine is away", |story| {
+            story.change(Change::Over);
+        }),
+    ];
+    for (how, end) in lost {
+        let mut story = Story::linked();
+        story.run_starts("r1");
+        story.wait_ms(4_000);
+        story.down();
+        story.wait_ms(3_600_000);
+        end(&mut story);
+        assert_eq!(lasted_ms(&story), Some(4_000), "{how}");
+    }
+}
+
+#[test]
+fn a_run_whose_session_is_closed_lasted_until_then() {
+    let mut story = Story::linked();
+    story.run_starts("r1");
+    story.down();
+    story.wait_ms(1_000);
+    story.up("socket-2", Some(JOURNAL));
+    story.resumed(&[], Some("r1"));
+    story.report(Report::ToolCall(tool_call("t1", ToolStatus::Running))).unwrap();
+    story.wait_ms(4_000);
+    let reason = CloseReason::TargetClosed;
+    story.report(Report::Closed { reason, request: None }).unwrap();
+    assert_eq!(lasted_ms(&story), Some(5_000), "it went on while its machine was away");
+}
+
+#[test]
+fn how_long_a_run_lasted_is_not_said_where_nobody_knows() {
+    let mut story = Story::linked();
+    story.run_starts("r1");
+    story.wait_ms(4_000);
+    story.run_starts("r2");
+    assert_eq!(lasted_ms(&story), None, "it may have ended long ago");
+    story.down();
+    story.wait_ms(4_000);
+    story.up("socket-2", Some(JOURNAL));
+    story.resumed(&[], Some("r2"));
+    story
+        .report(Report::Status {
+            health: Health::Healthy,
+            activity: Some(activity("generating", 1)),
+            reason: None,
+        })
+        .unwrap();
+    story.wait_ms(4_000);
+    story.run_starts("r3");
+    assert_eq!(lasted_ms(&story), None, "it had gone on after its machine came back");
 }
 
 fn tool_call(id: &str, status: ToolStatus) -> ToolCall {

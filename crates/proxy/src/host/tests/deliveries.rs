@@ -1,6 +1,8 @@
 //! Sends and their attempts, wherever it crashes.
 
 use agents::{Driver, Lookup, run_id};
+use domain::passing::{Delta, Voice};
+use domain::session::runs::Outcome;
 
 use super::*;
 
@@ -179,6 +181,74 @@ fn a_run_that_began_before_its_send_was_confirmed_ends_unless_the_send_is_given_
         let run = run_id(&"m1".into(), Sequence(5));
         assert_eq!(goes_on, (ends == 0).then_some(run.as_str()), "{results:?}");
     }
+}
+
+/// Delegates to a subagent, which goes on in the background when the run ends.
+#[derive(Debug)]
+struct Delegating;
+
+impl Driver for Delegating {
+    fn start(&mut self, _: Timestamp) -> Vec<Output> {
+        vec![]
+    }
+
+    fn on_order(&mut self, order: &AgentOrder, _: Timestamp) -> Vec<Output> {
+        let AgentOrder::Deliver { send, attempt, .. } = order else { return vec![] };
+        let said = |message: &str, part, offset, words: &str, parent: Option<&str>| {
+            let (message, words) = (message.into(), Content::Open(words.to_owned()));
+            let delta = Delta { message, part, voice: Voice::Text, offset, words };
+            Output::Passing(delta, parent.map(Into::into))
+        };
+        let (run, id) = (run_id(&send.id, *attempt), send.id.clone());
+        let delivered =
+            Report::SendDelivered { id, attempt: Some(*attempt), run: Some(run.clone()) };
+        vec![
+            Output::Report(delivered),
+            Output::Report(Report::RunStarted { run: run.clone(), cause: None }),
+            said("mine", 0, 0, "never finished", None),
+            said("its", 0, 0, "looked ", Some("t1")),
+            said("its", 0, 7, "into ", Some("t1")),
+            Output::Report(Report::RunEnded { run, outcome: Outcome::Completed, usage: None }),
+            said("its", 0, 12, "it", Some("t1")),
+            said("its", 1, 0, "and done", Some("t1")),
+        ]
+    }
+
+    fn on_input(&mut self, _: AgentInput, _: Timestamp) -> Vec<Output> {
+        vec![]
+    }
+
+    fn on_deadline(&mut self, _: Timestamp) -> Vec<Output> {
+        vec![]
+    }
+
+    fn deadline(&self) -> Option<Timestamp> {
+        None
+    }
+
+    fn is_at_rest(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn what_a_subagent_said_in_the_background_before_a_crash_is_told_below_its_call() {
+    let mut world = World::driven_by(|| Box::new(|_, _, _| Box::new(Delegating)));
+    world.connect();
+    world.offer(&deliver(&world.demo(), "m1", "go", 5)).unwrap();
+    let resumed = world.connect();
+    let shown = resumed.iter().filter(|frame| frame["type"] == "message_delta");
+    let shown: Vec<_> = shown.map(|frame| frame["content"].as_str().unwrap()).collect();
+    assert_eq!(shown, ["looked into it", "and done"], "a relay that comes back is shown it");
+    // The journal is written anew at the first start, and read again at the second.
+    for _ in 0..2 {
+        world.crash(Crash::KeepsAll);
+    }
+    world.connect();
+    let [told] = world.of("proxy_message")[..] else { panic!("{:?}", world.heard) };
+    assert_eq!(told["message"]["message_id"], "its");
+    assert_eq!(told["message"]["parent_tool_call_id"], "t1");
+    assert_eq!(told["message"]["content"], "looked into it\n\nand done");
 }
 
 #[test]

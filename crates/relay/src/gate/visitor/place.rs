@@ -43,17 +43,24 @@ impl Place {
         }
     }
 
-    /// It is known where to begin, or how things stand after catching up.
-    pub(super) fn joined(&mut self, head: Sequence, drafts: &[Delta]) {
+    /// It is known where to begin, or how things stand after catching up. Whether that may be told:
+    /// words in the making follow events, and where those are still to be shown, how things stand
+    /// is asked for again once they are.
+    pub(super) fn joined(&mut self, head: Sequence, drafts: &[Delta]) -> bool {
+        self.is_asking = false;
+        self.known = self.known.max(head);
+        let is_first = self.tail.is_none();
+        let tail = self.tail.get_or_insert(Tail::new(head));
+        tail.on_lag(self.known);
+        if !is_first && tail.is_behind() {
+            return false;
+        }
         self.drafts = Drafts::without_words();
         for delta in drafts {
             self.drafts.take(delta);
         }
         self.joined_at = head;
-        self.is_asking = false;
-        self.known = self.known.max(head);
-        // The state may be newer than what was shown: the events up to it come first.
-        self.tail.get_or_insert(Tail::new(head)).on_lag(self.known);
+        true
     }
 
     /// A live event. Whether to show it now.
@@ -206,6 +213,24 @@ mod tests {
         place.reached(Sequence(7));
         assert!(!place.is_behind() && place.wants().is_none());
         assert!(place.shows(&event(8)));
+    }
+
+    #[test]
+    fn words_in_the_making_are_not_told_before_the_events_that_they_follow() {
+        let mut place = Place::new("s".into());
+        assert!(place.joined(Sequence(5), &[]));
+        place.lagged(Sequence(5));
+        assert!(place.asks());
+        let words = passing(7, 0, "so far").delta;
+        assert!(!place.joined(Sequence(7), std::slice::from_ref(&words)), "6 and 7 come first");
+        assert_eq!(place.wants(), Some(("s".into(), Sequence(5))));
+        place.has_read();
+        assert!(place.reads(&event(6)) && place.reads(&event(7)));
+        place.reached(Sequence(7));
+        assert!(!place.takes(&passing(7, 6, " and on")), "nobody was told how it begins");
+        assert!(place.asks());
+        assert!(place.joined(Sequence(7), &[words]));
+        assert!(place.takes(&passing(7, 6, " and on")));
     }
 
     #[test]

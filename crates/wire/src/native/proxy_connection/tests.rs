@@ -536,6 +536,8 @@ fn a_plain_proxy_means_what_it_wants_by_the_fields_of_our_extensions() {
         let config = put(&["available_efforts", "available_modes", "commands", "effort"]);
         let prompt =
             put(&["input", "questions", "suggestions", "diffs", "sealed", "run_id", "tool"]);
+        let of_prompt = put(&["sealed_detail", "error", "tool_call_id"]);
+        let (status, result) = (put(&["reason"]), put(&["attempt", "run_id"]));
         let message = put(&["parts", "sealed", "run_id", "parent_tool_call_id"]);
         for (fixture, change) in [
             (fixture!("agent_config"), &(|it: &mut Value| config(it)) as &dyn Fn(&mut Value)),
@@ -543,6 +545,9 @@ fn a_plain_proxy_means_what_it_wants_by_the_fields_of_our_extensions() {
                 prompt(it);
                 it["choices"][0]["effect"] = json!({ "of": "a button" });
             }),
+            (fixture!("permission_prompt"), &of_prompt),
+            (fixture!("proxy_status"), &status),
+            (fixture!("proxy_send_result_1"), &result),
             (fixture!("proxy_message"), &|it| message(&mut it["message"])),
         ] {
             let (_, spoilt) = strange(fixture, change);
@@ -567,6 +572,12 @@ fn a_plain_proxy_means_what_it_wants_by_the_fields_of_our_extensions() {
     // Its hello is no different.
     let mut hello: Value = serde_json::from_str(fixture!("connection_hello_2")).unwrap();
     hello["catalog"] = json!("a book");
+    for features in [json!(null), json!("fast"), json!({ "a": 1 }), json!([1])] {
+        hello["features"] = features;
+        let outputs = new(Some(Role::Proxy)).on_text(&hello.to_string(), Timestamp(0));
+        assert!(matches!(outputs[..], [ProxyOutput::Connected { .. }]), "{outputs:?}");
+    }
+    hello["features"] = json!(["link"]);
     let outputs = new(Some(Role::Proxy)).on_text(&hello.to_string(), Timestamp(0));
-    assert!(matches!(outputs[..], [ProxyOutput::Connected { .. }]), "{outputs:?}");
+    assert_eq!(told_code(&outputs[0]), "invalid_message", "it knows our extensions");
 }

@@ -51,10 +51,13 @@ struct HelloBody {
     client_version: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
     machine_label: Option<MachineLabel>,
+    /// Extension: what else it speaks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     features: Vec<String>,
+    /// Extension: its journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     link: Option<LinkBody>,
+    /// Extension: what the machine has to offer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     catalog: Option<OfferBody>,
 }

@@ -22,6 +22,7 @@ struct ProxyStatus {
     status: HealthWord,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     activity: Option<Activity>,
+    /// Extension: why, in words for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -56,8 +57,10 @@ struct SendResult {
     error: Option<ErrorBody>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error_code: Option<String>,
+    /// Extension: which hand-over it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attempt: Option<Sequence>,
+    /// Extension: the run that it started.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "id::optional")]
     run_id: Option<RunId>,
 }

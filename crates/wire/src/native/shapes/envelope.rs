@@ -10,7 +10,6 @@ use bytes::Bytes;
 use domain::{ConnectionId, MessageId, RequestId, Sequence, SessionId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{Time, id};
@@ -153,61 +152,6 @@ impl Malformed {
 /// Reads what only this type of frame has, from the same text as its envelope.
 pub fn read_body<T: DeserializeOwned>(text: &str) -> Result<T, Malformed> {
     serde_json::from_str(text).map_err(|error| malformed(text, &words(&error)))
-}
-
-/// Fields of frames of a machine, and of objects within them, that are no part of version 1: a
-/// peer that named no features means something else by them.
-const EXTENSIONS: [&str; 23] = [
-    "archived",
-    "attempt",
-    "available_efforts",
-    "available_modes",
-    "catalog",
-    "commands",
-    "diffs",
-    "effect",
-    "effort",
-    "input",
-    "last_sequence",
-    "link",
-    "parent_tool_call_id",
-    "parts",
-    "questions",
-    "run_id",
-    "sealed",
-    "session_file",
-    "status_reason",
-    "suggestions",
-    "title",
-    "tool",
-    "tool_call_id",
-];
-
-/// The same frame in the fields of version 1 alone. `None`: it has no others.
-pub(in crate::native) fn without_extensions(text: &str) -> Option<String> {
-    fn strip(value: &mut Value) -> bool {
-        match value {
-            Value::Object(fields) => {
-                let before = fields.len();
-                fields.retain(|name, _| !EXTENSIONS.contains(&name.as_str()));
-                let mut found = before != fields.len();
-                for field in fields.values_mut() {
-                    found |= strip(field);
-                }
-                found
-            }
-            Value::Array(entries) => {
-                let mut found = false;
-                for entry in entries {
-                    found |= strip(entry);
-                }
-                found
-            }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-        }
-    }
-    let mut frame: Value = serde_json::from_str(text).ok()?;
-    strip(&mut frame).then(|| frame.to_string())
 }
 
 /// Writes a frame.

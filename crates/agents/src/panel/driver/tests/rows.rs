@@ -29,7 +29,7 @@ fn words_that_grow_are_passed_on_live_and_recorded_once_when_all_is_quiet() {
     let offsets: Vec<_> = told
         .iter()
         .filter_map(|output| match output {
-            Output::Passing(delta) => Some(delta.offset),
+            Output::Passing(delta, _) => Some(delta.offset),
             _ => None,
         })
         .collect();

@@ -1,0 +1,124 @@
+//! A commit that failed leaves no trace, and the connection goes on from where it was.
+
+use std::sync::Arc;
+
+use domain::content::Digest;
+use domain::fleet;
+use domain::session::status::Via;
+use domain::session::{Command, Order, Report, Wish};
+use store::Failure;
+use tokio::sync::mpsc;
+
+use super::world::{PATIENCE, SOCKET, World, is_failed, person, says};
+use crate::hub::Live;
+use crate::routes::Errand;
+
+/// A plain proxy names no ids: the edge invents one for each message it passes on.
+async fn observe(world: &World, connection: &str, id: &str, text: &str) {
+    let mut report = says(id, text);
+    if let Report::Message { message, has_own_id, .. } = &mut report {
+        message.digest = Some(Digest(text.bytes().map(u64::from).sum()));
+        *has_own_id = false;
+    }
+    world.report_through("s1", connection, report).await;
+}
+
+/// The orders of a connection of which there is only the name.
+fn orders_of(world: &World, connection: &str) -> mpsc::Receiver<Errand> {
+    world.relay.routes().open(&connection.into(), Arc::default())
+}
+
+async fn connect_plain(world: &World, connection: &str) {
+    world.up_through("s1", connection, None).await;
+}
+
+async fn fail_a_commit(world: &World) {
+    world.disk.fail_next(Failure::BeforeCommit);
+    let rename = Command::Person(person("ada"), Wish::Rename("lost".to_owned()));
+    assert!(is_failed(&world.relay.command(&"s1".into(), rename).await));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_commit_does_not_disturb_a_proxy_that_re_sends_its_history() {
+    let world = World::new().await;
+    connect_plain(&world, SOCKET).await;
+    for (id, text) in [("x1", "Looking."), ("x2", "Done."), ("x3", "Bye.")] {
+        observe(&world, SOCKET, id, text).await;
+    }
+    connect_plain(&world, "socket-2").await;
+    observe(&world, "socket-2", "y1", "Looking.").await;
+    fail_a_commit(&world).await;
+    for (id, text) in [("y2", "Done."), ("y3", "Bye."), ("y4", "Done.")] {
+        observe(&world, "socket-2", id, text).await;
+    }
+    let texts = world.recorded_texts("s1").await;
+    assert_eq!(texts, ["Looking.", "Done.", "Bye.", "Done."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_commit_does_not_make_an_old_message_of_a_new_one() {
+    let world = World::new().await;
+    connect_plain(&world, SOCKET).await;
+    observe(&world, SOCKET, "x1", "Done.").await;
+    fail_a_commit(&world).await;
+    observe(&world, SOCKET, "x2", "Done.").await;
+    assert_eq!(world.recorded_texts("s1").await, ["Done.", "Done."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_left_before_a_failed_commit_does_not_leave_again() {
+    let world = World::new().await;
+    let mut orders = orders_of(&world, SOCKET);
+    connect_plain(&world, SOCKET).await;
+    world.send("s1", "m1").await;
+    assert!(matches!(orders.try_recv(), Ok(Errand::Order(_, Order::Deliver { .. }))));
+    fail_a_commit(&world).await;
+    world.send("s1", "m2").await;
+    let Ok(Errand::Order(_, Order::Deliver { send, .. })) = orders.try_recv() else { panic!() };
+    assert_eq!(send.id.as_str(), "m2");
+    assert!(orders.try_recv().is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_whose_commit_was_recorded_but_reported_as_failed_leaves_once() {
+    let world = World::new().await;
+    let mut orders = orders_of(&world, SOCKET);
+    connect_plain(&world, SOCKET).await;
+    world.disk.fail_next(Failure::AfterCommit);
+    assert!(world.try_send("s1", "m1").await.is_err());
+    world.send("s1", "m2").await;
+    let mut left = vec![];
+    while let Ok(Errand::Order(_, Order::Deliver { send, .. })) = orders.try_recv() {
+        left.push(send.id.to_string());
+    }
+    assert_eq!(left, ["m1", "m2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_that_was_recorded_but_reported_as_failed_reaches_its_machine_and_its_asker() {
+    let world = World::new().await;
+    let mut orders = orders_of(&world, SOCKET);
+    let via = Via { connection: SOCKET.into(), link: None };
+    let (machine, offer) = ("attic".into(), fleet::Offer::default());
+    world.relay.fleet(fleet::Command::Connected { via, machine, offer }).await.unwrap();
+    let mut watch = world.relay.watch();
+    world.disk.fail_next(Failure::AfterCommit);
+    let wish = fleet::LaunchWish {
+        request: "r1".into(),
+        agent: "demo".into(),
+        workspace_path: None,
+        window_title: None,
+        machine: Some("attic".into()),
+        model: None,
+        permission_mode: None,
+        has_worktree: false,
+        earlier: None,
+        arguments: vec![],
+    };
+    let told = world.relay.fleet(fleet::Command::Launch(person("ada"), Box::new(wish))).await;
+    assert!(is_failed(&told), "{told:?}");
+    let sent = tokio::time::timeout(PATIENCE, orders.recv()).await.unwrap();
+    assert!(matches!(sent, Some(Errand::Launch(launch)) if launch.request.as_str() == "r1"));
+    let shown = watch.recv().await.unwrap();
+    assert!(matches!(shown.first(), Some(Live::Fleet(_))));
+}
