@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use domain::fleet::{self, Claim, Fleet, Launch, Named};
 use domain::passing::Delta;
-use domain::session::status::DownReason;
 use domain::session::{Card, Change, Command, Session};
 use domain::{ClientKey, ConnectionId, Refusal, RequestId, Sequence, SessionId, Timestamp};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use wire::native::{Denied, Listing};
 
 use crate::books::{Books, EventPage, EventsAsked};
@@ -27,6 +26,10 @@ use crate::watchers::Watchers;
 
 /// How often the ledger's upkeep is offered.
 const UPKEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// Sessions that are loaded at once only because a time came. More wait for their turn, so that
+/// what people ask for after a start does not wait for all of them.
+const WOKEN_AT_ONCE_MAX: usize = 32;
 
 /// Times that a person may configure.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,6 +66,11 @@ struct Inner {
     shared: owner::Shared,
     ports: Ports,
     owners: Mutex<BTreeMap<SessionId, mpsc::Sender<Input>>>,
+    /// Sessions that do not know yet that the relay was started again. Each hears so before
+    /// anything else is said to it.
+    unaware: Mutex<BTreeSet<SessionId>>,
+    /// The latest time at which the relay before this one is known to have lived.
+    alive_at: Timestamp,
     fleet: mpsc::Sender<fleet_owner::Input>,
     watchers: Arc<Watchers>,
     /// How long a machine may take to answer a question.
@@ -93,6 +101,7 @@ impl Relay {
         let routes = Arc::new(Routes::default());
         let directory = Arc::new(Directory::default());
         let (mut reached, mut remade, mut waiting) = (vec![], vec![], BTreeSet::new());
+        let mut heads = vec![];
         for row in books.streams().await? {
             let Some(card) = row.card else { continue };
             let card = store::codec::decode_card(&card).unwrap_or_else(|fault| {
@@ -101,6 +110,7 @@ impl Relay {
                 Card { deadlines: None, ..Session::default().card() }
             });
             if card.status.via().is_some() {
+                heads.push((row.id.clone(), row.head));
                 reached.push(row.id.clone());
             } else if let Some(at) = wakes_at(&card, policies.session) {
                 waiting.insert((at, row.id.clone()));
@@ -108,6 +118,7 @@ impl Relay {
             directory.show(&row.id, card);
             directory.advance(&row.id, row.head);
         }
+        let alive_at = last_recorded_at(&books, heads).await;
         let clock = ports.clock.clone();
         let fleet_loaded = fleet_owner::load(&books).await?;
         let fleet = FleetOwner {
@@ -136,19 +147,25 @@ impl Relay {
         // Looking is at most half the work of a launch.
         let machine_answers_within = Duration::from_millis(policies.fleet.launch_timeout_ms / 2);
         let started_at = ports.clock.now();
+        let unaware = Mutex::new(reached.iter().chain(&remade).cloned().collect());
         let watchers = Arc::default();
-        let inner =
-            Inner { shared, ports, owners, fleet, watchers, machine_answers_within, started_at };
+        let inner = Inner {
+            shared,
+            ports,
+            owners,
+            unaware,
+            alive_at,
+            fleet,
+            watchers,
+            machine_answers_within,
+            started_at,
+        };
         let relay = Self(Arc::new(inner));
         let _ = relay.fleet(fleet::Command::Restarted).await;
-        for session in reached.iter().chain(&remade) {
-            let down = Change::Down { connection: None, reason: DownReason::ProxyDisconnected };
-            relay.tell(session, Command::Relay(down), Reply::Nobody).await;
-        }
         for session in &remade {
             relay.settle(session).await;
         }
-        relay.wake(waiting);
+        relay.wake(reached, waiting);
         relay.keep_up();
         Ok(relay)
     }
@@ -386,6 +403,13 @@ impl Relay {
             return owner.clone();
         }
         let owner = Owner::spawn(session.clone(), self.0.shared.clone());
+        let mut unaware = self.0.unaware.lock().unwrap_or_else(PoisonError::into_inner);
+        if unaware.remove(session) {
+            let restarted = Change::Restarted { alive_at: self.0.alive_at };
+            let restarted = Command::Relay(restarted);
+            // Its inbox is empty, and nobody else has it yet.
+            let _ = owner.try_send(Input::Command(Box::new(restarted), Reply::Nobody));
+        }
         owners.insert(session.clone(), owner.clone());
         owner
     }
@@ -394,10 +418,16 @@ impl Relay {
         self.0.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes sessions when their time comes. From then on each looks after its own deadlines.
-    fn wake(&self, mut waiting: BTreeSet<(Timestamp, SessionId)>) {
+    /// Wakes the sessions that were reached when the relay before this one ended, and others when
+    /// their time comes. From then on each looks after its own deadlines.
+    fn wake(&self, reached: Vec<SessionId>, mut waiting: BTreeSet<(Timestamp, SessionId)>) {
         let (clock, alive) = (self.0.ports.clock.clone(), Arc::downgrade(&self.0));
+        let room = Arc::new(Semaphore::new(WOKEN_AT_ONCE_MAX));
         self.0.ports.tasks.spawn("deadlines", async move {
+            for session in reached {
+                let Some(relay) = alive.upgrade().map(Self) else { return };
+                relay.wake_one(&room, session).await;
+            }
             while let Some((at, session)) = waiting.pop_first() {
                 let mut now = clock.now();
                 while now < at {
@@ -406,11 +436,21 @@ impl Relay {
                     now = clock.now();
                 }
                 let Some(relay) = alive.upgrade().map(Self) else { return };
-                // It may have been erased since.
-                if relay.directory().knows(&session) {
-                    relay.tell(&session, Command::Relay(Change::Tick), Reply::Nobody).await;
-                }
+                relay.wake_one(&room, session).await;
             }
+        });
+    }
+
+    /// Lets a session catch up with the time, once there is room for it.
+    async fn wake_one(&self, room: &Arc<Semaphore>, session: SessionId) {
+        let Ok(place) = room.clone().acquire_owned().await else { return };
+        let relay = self.clone();
+        self.0.ports.tasks.spawn("catch-up", async move {
+            // It may have been erased since.
+            if relay.directory().knows(&session) {
+                let _ = relay.command(&session, Command::Relay(Change::Tick)).await;
+            }
+            drop(place);
         });
     }
 
@@ -429,6 +469,19 @@ impl Relay {
 /// When a session that is away must be woken; at once if its card does not say.
 fn wakes_at(card: &Card, policy: domain::session::Policy) -> Option<Timestamp> {
     card.deadlines.map_or(Some(Timestamp(0)), |deadlines| deadlines.next(policy))
+}
+
+/// When something was last recorded about one of these sessions: no other sign of life of the
+/// relay before this one is on the disk. What cannot be read says nothing.
+async fn last_recorded_at(books: &Books, heads: Vec<(SessionId, Sequence)>) -> Timestamp {
+    let mut last = Timestamp(0);
+    for (stream, head) in heads {
+        let after = Sequence(head.0.saturating_sub(1));
+        let page = books.events(EventsAsked { stream, after, upto: None, limit: 1 }).await;
+        let at = page.ok().and_then(|page| page.events.last().map(|recorded| recorded.at));
+        last = last.max(at.unwrap_or_default());
+    }
+    last
 }
 
 fn going_down() -> Denied {

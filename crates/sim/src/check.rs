@@ -120,7 +120,10 @@ pub(crate) fn check_deadlines(history: &History, grace_ms: u64) -> Vec<String> {
                     }
                 }
             }
-            Event::Status(status::Event::Down { .. } | status::Event::Closed { .. }) => {
+            Event::Status(status::Event::Down { since, .. }) => {
+                down_since.get_or_insert(since.unwrap_or(now));
+            }
+            Event::Status(status::Event::Closed { .. }) => {
                 down_since.get_or_insert(now);
             }
             Event::Delivery(delivery::Event::Accepted(send)) => {

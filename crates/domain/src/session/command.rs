@@ -12,7 +12,7 @@ use super::transcript::{ContextUse, Notice};
 use crate::content::{Digest, Failure, Message, PlanEntry, ToolCall, ToolUpdate, Usage};
 use crate::{
     ChoiceId, ConnectionId, Content, LinkPosition, MessageId, Principal, PromptId, RequestId,
-    RunId, Sequence,
+    RunId, Sequence, Timestamp,
 };
 
 /// Something said to a session.
@@ -208,6 +208,11 @@ pub enum Change {
         connection: Option<ConnectionId>,
         /// Why.
         reason: DownReason,
+    },
+    /// The relay starts again after it ended without a word: nothing is connected any more.
+    Restarted {
+        /// The latest time at which the relay is known to have lived before that.
+        alive_at: Timestamp,
     },
     /// It is about to be erased: whoever shows it is told that it is over. One that is reached
     /// stays as it is.

@@ -27,7 +27,7 @@ impl Session {
             Command::Person(principal, _) if !principal.may_steer() => Err(Refusal::Unauthorized),
             Command::Person(principal, wish) => self.decide_wish(principal, wish),
             Command::Proxy(word) => self.decide_word(word, cursor, policy, now),
-            Command::Relay(change) => Ok(self.decide_change(change)),
+            Command::Relay(change) => Ok(self.decide_change(change, now)),
         }
     }
 
@@ -434,7 +434,7 @@ impl Session {
         matches!(pending, Some(Control::Interrupt { run: Some(of) }) if Some(of) == run)
     }
 
-    fn decide_change(&self, change: &Change) -> Vec<Event> {
+    fn decide_change(&self, change: &Change, now: Timestamp) -> Vec<Event> {
         match change {
             Change::Up { via, meta, health, activity } => {
                 if self.status.via() == Some(via) && self.status.meta == **meta {
@@ -468,9 +468,17 @@ impl Session {
             }
             Change::Down { connection, reason } => match &self.status.reach {
                 Reach::Up(via) if connection.as_ref().is_none_or(|c| *c == via.connection) => {
-                    vec![Event::Status(status::Event::Down { reason: *reason })]
+                    vec![Event::Status(status::Event::Down { reason: *reason, since: None })]
                 }
                 Reach::Up(_) | Reach::New | Reach::Down { .. } | Reach::Closed => vec![],
+            },
+            Change::Restarted { alive_at } => match &self.status.reach {
+                Reach::Up(_) => {
+                    let reason = status::DownReason::ProxyDisconnected;
+                    let since = Some(now.min(*alive_at));
+                    vec![Event::Status(status::Event::Down { reason, since })]
+                }
+                Reach::New | Reach::Down { .. } | Reach::Closed => vec![],
             },
             Change::Over => match &self.status.reach {
                 Reach::Up(_) => vec![],

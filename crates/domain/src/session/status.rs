@@ -133,6 +133,9 @@ pub enum Event {
     Down {
         /// Why.
         reason: DownReason,
+        /// Since when, where that was before it was recorded: the relay was down itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<Timestamp>,
     },
     /// Its health or activity changed.
     Changed {
@@ -274,9 +277,9 @@ impl Status {
                     self.activity.clone_from(activity);
                 }
             }
-            Event::Down { .. } => {
+            Event::Down { since, .. } => {
                 let link = self.link().cloned();
-                self.reach = Reach::Down { since: at, link };
+                self.reach = Reach::Down { since: since.unwrap_or(at), link };
                 self.health = Health::Disconnected;
                 self.activity = None;
             }
@@ -318,7 +321,8 @@ mod tests {
         status.apply(&changed(Health::Degraded, Some("log in")), Timestamp(1));
         status.apply(&changed(Health::Degraded, None), Timestamp(2));
         assert_eq!(status.reason(), Some("log in"), "only what it does changed");
-        status.apply(&Event::Down { reason: DownReason::ProxyDisconnected }, Timestamp(3));
+        let (reason, since) = (DownReason::ProxyDisconnected, None);
+        status.apply(&Event::Down { reason, since }, Timestamp(3));
         assert_eq!(status.reason(), None);
         status.apply(&changed(Health::Degraded, None), Timestamp(4));
         assert_eq!(status.reason(), Some("log in"), "it came back as it was");

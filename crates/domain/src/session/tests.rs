@@ -282,7 +282,7 @@ fn brief(event: &Event) -> String {
         Event::Config(config) => format!("config {}", config.model),
         Event::Status(event) => match event {
             status::Event::Up { via, .. } => format!("up through {}", via.connection),
-            status::Event::Down { reason } => format!("down: {reason:?}"),
+            status::Event::Down { reason, .. } => format!("down: {reason:?}"),
             status::Event::Changed { health, activity, .. } => {
                 let doing = activity.as_ref().map_or("-", |activity| activity.kind.as_str());
                 format!("changed: {health:?} {doing}")

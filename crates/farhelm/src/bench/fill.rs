@@ -71,7 +71,7 @@ fn came_up() -> Event {
 }
 
 fn went_down() -> Event {
-    Event::Status(status::Event::Down { reason: DownReason::ProxyDisconnected })
+    Event::Status(status::Event::Down { reason: DownReason::ProxyDisconnected, since: None })
 }
 
 fn said(number: u64, words: &str) -> Event {

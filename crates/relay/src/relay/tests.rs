@@ -5,6 +5,7 @@ mod deadlines;
 mod failed_commits;
 mod silence;
 mod socket;
+mod starts;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use domain::session::delivery::Send;
 use domain::session::prompts::{Choice, Expiry, Prompt};
-use domain::session::status::{Health, Meta, Via};
+use domain::session::status::{DownReason, Health, Meta, Via};
 use domain::session::{Recorded, Report, Wish, Word};
 use domain::{Content, Principal, Role};
 use store::{Append, Ledger, MemoryDisk, MemoryLedger, Retention};
@@ -155,6 +156,12 @@ impl Stage {
         };
         let command = Command::Person(ada(), Wish::Send { send, earlier: None });
         self.relay().command(&session.into(), command).await.map(drop)
+    }
+
+    async fn runs(&self, session: &str, run: &str) {
+        let report = Report::RunStarted { run: run.into(), cause: None };
+        let word = Word { connection: "socket-1".into(), position: None, report };
+        self.tell(session, Command::Proxy(word)).await;
     }
 
     async fn ask(&self, session: &str, prompt: &str, timeout_ms: u64) {

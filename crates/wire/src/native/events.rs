@@ -217,7 +217,7 @@ fn of_status(
             let envelope = envelope(session, recorded, "session_up");
             encode(&Envelope { session_id: None, ..envelope }, &body)
         }
-        status::Event::Down { reason } => {
+        status::Event::Down { reason, .. } => {
             let body = SessionDown { reason: (*reason).into() };
             write(session, recorded, "session_down", &body)
         }

@@ -322,7 +322,7 @@ fn stated() -> BoxedStrategy<status::Event> {
             status::Event::Up { via: via(), meta: Box::new(meta), health, activity }
         }),
         prop::sample::select(vec![DownReason::ProxyDisconnected, DownReason::TargetGone])
-            .prop_map(|reason| status::Event::Down { reason }),
+            .prop_map(|reason| status::Event::Down { reason, since: None }),
         (health(), activity(), option()).prop_map(|(health, activity, reason)| {
             status::Event::Changed { health, activity, reason }
         }),

@@ -49,6 +49,38 @@ async fn a_machine_that_returns_before_the_session_is_woken_does_not_get_an_over
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_send_that_waited_behind_a_run_when_the_relay_died_fails_and_never_runs() {
+    let mut stage = Stage::new(GRACE_MS).await;
+    stage.up("s1").await;
+    stage.runs("s1", "r1").await;
+    stage.send("s1", "m1").await;
+    stage.kill();
+    tokio::time::advance(Duration::from_secs(3_600)).await;
+    stage.start().await;
+    // Its machine comes back at once.
+    stage.up("s1").await;
+    let ledger = stage.ledger("s1").await;
+    assert!(ledger.iter().any(failed) && !ledger.iter().any(left), "{ledger:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_relay_that_is_soon_back_keeps_what_waits_for_as_long_as_if_it_had_not_ended() {
+    let mut stage = Stage::new(60_000).await;
+    stage.up("s1").await;
+    stage.runs("s1", "r1").await;
+    stage.send("s1", "m1").await;
+    tokio::time::advance(Duration::from_secs(600)).await;
+    // That the relay lived then is known by another session alone.
+    stage.up("s2").await;
+    let alive_at = stage.clock.now();
+    stage.kill();
+    tokio::time::advance(Duration::from_secs(30)).await;
+    stage.start().await;
+    assert!(!stage.ledger("s1").await.iter().any(failed));
+    assert_eq!(stage.recorded("s1", failed).await.at, alive_at.plus_ms(60_000));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_send_that_still_waits_when_the_relay_starts_fails_at_its_time() {
     let mut stage = Stage::new(60_000).await;
     stage.away("s1").await;
