@@ -11,6 +11,7 @@
 //! Not here: what frames mean (`client::control`).
 
 mod flags;
+mod opening;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use self::flags::{BYPASS, Flags};
+use self::opening::Opening;
 use super::attach::typed_lines;
 use super::new_id;
 use super::socket::{Heard, Line};
@@ -33,8 +35,6 @@ use crate::{output, sessions};
 const OWN_PREFIX: &str = "farhelm:";
 /// The mode in which the agent asks.
 const ASKING: &str = "default";
-/// Messages that wait for the first `init`. With more, it is not waited for.
-const HELD_MAX: usize = 256;
 
 /// Runs until the input ends and is answered, or the relay does not want it.
 pub(super) async fn run(control: Control) -> Result<ExitCode, Problem> {
@@ -48,8 +48,8 @@ pub(super) async fn run(control: Control) -> Result<ExitCode, Problem> {
     let session = session(&finder, &flags, control.session.as_deref()).await?;
     let machine = Machine::new(&session.id, Some(session.last_sequence), flags.partial);
     let line = Line::new(finder);
-    let mut bridge =
-        Bridge { machine, line, shows_own: flags.replay, held: Some(vec![]), answer: None };
+    let (shows_own, opening) = (flags.replay, Opening::new());
+    let mut bridge = Bridge { machine, line, shows_own, opening, answer: None };
     bridge.connect().await?;
     tokio::select! {
         // The program's first message waits until the session is as the flags say.
@@ -113,8 +113,7 @@ struct Bridge {
     line: Line,
     /// Whether the program's own messages come back to it.
     shows_own: bool,
-    /// What waits for the first `init`.
-    held: Option<Vec<String>>,
+    opening: Opening,
     /// The answer to this command's own request, which it waits for.
     answer: Option<Value>,
 }
@@ -234,25 +233,15 @@ impl Bridge {
                 };
                 if is_own { self.show(&frame, text) } else { Ok(()) }
             }
-            Some(Happening::Asked { .. } | Happening::Withdrawn(_)) => output::line(text),
+            Some(Happening::Asked { .. } | Happening::Withdrawn(_)) => {
+                self.show(&Value::Null, text)
+            }
         }
     }
 
-    /// Prints a message. The first is an `init`, as it is of Claude Code; only what was not sent
-    /// at all has a result without one.
+    /// Prints a frame, or keeps it until the first `init`.
     fn show(&mut self, frame: &Value, text: &str) -> Result<(), Problem> {
-        let Some(held) = &mut self.held else { return output::line(text) };
-        let is_init = frame["type"] == "system" && frame["subtype"] == "init";
-        if !is_init && frame["type"] != "result" && held.len() < HELD_MAX {
-            held.push(text.to_owned());
-            return Ok(());
-        }
-        let held = self.held.take().unwrap_or_default();
-        if is_init {
-            output::line(text)?;
-        }
-        held.iter().try_for_each(output::line)?;
-        if is_init { Ok(()) } else { output::line(text) }
+        self.opening.take(frame, text).iter().try_for_each(output::line)
     }
 
     /// A line of the program that started this.
