@@ -15,6 +15,7 @@ use domain::{Content, MessageId, Principal, Refusal, Sequence, SessionId};
 use serde::Deserialize;
 use serde_json::json as object;
 use wire::native::Denied;
+use wire::native::client_connection::ATTACHMENTS_MAX;
 use wire::native::shapes::echo_digest;
 
 use super::problem::{Problem, sent_before};
@@ -30,8 +31,6 @@ pub(super) const PAGE_EVENTS_MAX: usize = 500;
 const TITLE_MAX: usize = 200;
 /// Characters of an id that a client gives; more is refused.
 const MESSAGE_ID_MAX: usize = 256;
-/// Files of one message; more are refused.
-const ATTACHMENTS_MAX: usize = 32;
 
 #[derive(Deserialize)]
 pub(super) struct Message {

@@ -42,6 +42,8 @@ pub const LAUNCHES_TOLD_MAX: usize = 256;
 /// Frames that a client may send between hello and ack; they wait. More are answered
 /// `rate_limited`.
 pub const EARLY_FRAMES_MAX: usize = 64;
+/// Files that one send may name, over HTTP too. More are `invalid_message`.
+pub const ATTACHMENTS_MAX: usize = 64;
 /// Sessions in `watch` or `resume`. More are `invalid_message`.
 pub const SESSIONS_NAMED_MAX: usize = 4_096;
 

@@ -119,6 +119,32 @@ fn content_at_the_limit_is_taken_and_over_it_is_not() {
     assert!(covers(&json!({"error": {"code": "message_too_large"}, "event_id": null}), failed));
 }
 
+// spec: native/limits.8
+#[test]
+fn a_send_names_as_many_files_as_the_bound_says_and_no_more() {
+    use wire::native::client_connection::ATTACHMENTS_MAX;
+    let send = |count: usize| {
+        let file = |n: usize| json!({"attachment_id": format!("att_{n}"), "name": "a.png"});
+        let files: Vec<_> = (0..count).map(file).collect();
+        json!({"type": "send_message", "protocol_version": 1, "session_id": "sess_1",
+            "client_message_id": "m", "attachments": files,
+            "created_at": "2026-03-19T10:16:30.000Z"})
+    };
+    let mut relay = greeted(&[]);
+    let now = relay.now;
+    let client = relay.clients.get_mut("a").unwrap();
+    let mut outputs = |count: usize| {
+        let text = send(count).to_string();
+        client.machine.on_text(&text, &mut client.gauge, now)
+    };
+    assert!(matches!(outputs(ATTACHMENTS_MAX)[..], [Output::Session { .. }]));
+    let refused = outputs(ATTACHMENTS_MAX + 1);
+    let [Output::Send(frame)] = refused.as_slice() else { panic!("{refused:?}") };
+    let frame: Value = serde_json::from_slice(frame).unwrap();
+    assert!(covers(&json!({"type": "connection_error", "code": "invalid_message"}), &frame));
+    assert!(frame["message"].as_str().unwrap().contains("64 attachments"), "{frame}");
+}
+
 // spec: native/attachments.2
 #[test]
 fn an_unknown_attachment_is_told_to_the_sender_alone() {

@@ -157,6 +157,7 @@ fn closing_answers_everything_that_is_pending_once() {
     assert_eq!(refused, Err(Refusal::SessionClosed));
 }
 
+// spec: native/limits.8
 #[test]
 fn more_than_the_bound_cannot_be_in_flight() {
     let mut story = Story::linked();

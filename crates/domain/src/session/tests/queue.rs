@@ -209,6 +209,7 @@ fn what_has_left_can_no_longer_be_edited_moved_or_discarded() {
     assert_eq!(story.owed(), ["deliver m1"]);
 }
 
+// spec: native/limits.8
 #[test]
 fn more_than_the_bound_cannot_wait() {
     let mut story = Story::linked();

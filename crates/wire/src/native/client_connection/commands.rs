@@ -7,14 +7,12 @@ use domain::{AgentType, Content, MessageId, RequestId, Sequence, SessionId, Time
 
 use super::launches::launch_failed;
 use super::{
-    Asked, ClientConnection, Feature, LAUNCHES_TOLD_MAX, Output, Purpose, Question, error, send_of,
-    too_fast,
+    ATTACHMENTS_MAX, Asked, ClientConnection, Feature, LAUNCHES_TOLD_MAX, Output, Purpose,
+    Question, error, send_of, too_fast,
 };
 use crate::native::frames::{ClientFrame, QueueEdit, SendMessage, SessionLaunchFailed};
 use crate::native::shapes::Envelope;
 
-/// Files that one send may name. More are `invalid_message`.
-pub const ATTACHMENTS_MAX: usize = 64;
 /// Bytes of a session's title, of a mode and of an effort.
 pub const NAME_BYTES_MAX: usize = 512;
 
