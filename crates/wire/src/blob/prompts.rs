@@ -37,9 +37,16 @@ pub(super) fn asked(
         again.unwrap_or_default(),
         id = prompt.id,
     );
+    let words = without_markup(&words);
     let mut payload = said(Role::System, &words, prompt.id.as_str(), at);
     payload["prompt"] = json!({ "id": prompt.id, "state": "open", "text": question });
     event("message", &payload, sequence)
+}
+
+/// Words of the agent as Agent Blob's command line shows them whole: it takes square brackets for
+/// markup and leaves out what is in them, so that a person would approve what they cannot read.
+fn without_markup(words: &str) -> String {
+    words.replace('[', "\u{ff3b}").replace(']', "\u{ff3d}")
 }
 
 /// A question is over.
@@ -60,6 +67,7 @@ pub(super) fn settled(
         Settled::ByExpiry => format!("Permission answered by time: {chosen}"),
         Settled::Withdrawn => "The question went away".to_owned(),
     };
+    let words = without_markup(&words);
     let mut payload = said(Role::System, &words, &format!("evt_{sequence}"), at);
     payload["prompt"] = json!({ "id": id, "state": "closed", "choice": choice });
     event("message", &payload, Some(sequence))

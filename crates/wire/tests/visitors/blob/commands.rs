@@ -1,10 +1,13 @@
 //! Slash commands and permission questions.
 
+use domain::Content;
 use domain::content::{Attachment, Author, Part};
+use domain::session::Report;
 use domain::session::runs::Outcome;
 use serde_json::{Value, json};
 
-use super::relay::{MADE, Relay, SESSION, kinds};
+use super::relay::{MADE, Relay, SESSION, START, kinds};
+use crate::visitors::stage::machine;
 
 fn types(relay: &mut Relay, name: &str, text: &str) -> Vec<Value> {
     relay.ask(name, "c", "agent", &json!({ "message": text }));
@@ -191,6 +194,27 @@ fn a_permission_question_is_shown_to_all_and_answered_by_one() {
     relay.refuse("stuck");
     let heard = relay.heard("a");
     assert_eq!(heard[0]["payload"]["prompt"]["state"], "open", "an answer that was not applied");
+}
+
+// spec: blob/commands.5
+#[test]
+fn brackets_in_a_question_of_the_agent_are_shown_as_others_that_are_no_markup() {
+    let mut relay = Relay::watched();
+    let mut prompt = machine::prompt("p1", &machine::YES_NO, "no", None, START);
+    let command = "rm [a-z]*[/] && echo [bold]x[/bold]";
+    prompt.text = Content::Open(format!("Run this command?\n{command}"));
+    prompt.choices[0].label = "Yes [always]".to_owned();
+    relay.report(Report::Asked(prompt));
+    let mut heard = relay.heard("a");
+    let payload = &heard.last().unwrap()["payload"];
+    let content = payload["content"].as_str().unwrap();
+    assert!(content.contains("rm ［a-z］*［/］ && echo ［bold］x［/bold］"), "{content}");
+    assert!(payload["prompt"]["text"].as_str().unwrap().contains(command), "as it is");
+    heard.extend(types(&mut relay, "a", "/approve"));
+    for frame in &heard {
+        let content = frame["payload"]["content"].as_str().unwrap_or_default();
+        assert!(!content.contains(['[', ']']), "{content}");
+    }
 }
 
 // spec: blob/prompts.4
