@@ -36,6 +36,9 @@ pub enum Refusal {
         /// The button it does not have.
         choice: ChoiceId,
     },
+    /// The button needs answers to the agent's questions, and none came.
+    #[error("prompt {0} asks questions; the answers to them are missing")]
+    AnswersMissing(PromptId),
     /// The agent asks faster than people answer.
     #[error("a session holds at most {limit} open prompts")]
     TooManyPrompts {

@@ -12,6 +12,7 @@ pub mod echo;
 pub mod native;
 pub mod pi;
 pub mod port;
+pub mod questions;
 pub mod time;
 pub mod visitor;
 pub mod webchannel;

@@ -10,6 +10,7 @@
 mod commands;
 mod dialogs;
 mod events;
+mod forms;
 mod frames;
 mod history;
 mod join;
@@ -31,6 +32,7 @@ use domain::{AttachmentId, ConnectionId, Principal, PromptId, RequestId, Session
 use serde_json::Value;
 
 use self::commands::Settings;
+use self::dialogs::Dialogs;
 use self::events::Turn;
 use self::frames::Frame;
 use self::history::Readings;
@@ -74,8 +76,7 @@ pub struct Connection {
     /// The model that this client has set, until the agent tells it.
     chosen_model: Option<Value>,
     clearings: Clearings,
-    /// Ids under which this client alone was asked again, and the prompts that they stand for.
-    asked_again: BTreeMap<String, PromptId>,
+    dialogs: Dialogs,
     lists: Lists,
     firsts: Firsts,
     readings: Readings,
@@ -161,7 +162,7 @@ impl Connection {
             settings: Settings::new(),
             chosen_model: None,
             clearings: Clearings::new(),
-            asked_again: BTreeMap::new(),
+            dialogs: Dialogs::default(),
             lists: Lists::new(),
             firsts: Firsts::new(),
             readings: Readings::default(),

@@ -131,6 +131,7 @@ fn choice(option: &PermissionOption) -> Choice {
         label: label.clone(),
         is_default: false,
         effect: effect(&option.kind),
+        wants_answers: false,
     }
 }
 

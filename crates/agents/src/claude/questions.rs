@@ -115,6 +115,7 @@ impl Question {
             label: label.to_owned(),
             is_default: effect == Effect::Reject && self.asked.default_to_no,
             effect: Some(effect),
+            wants_answers: false,
         };
         if !self.questions().is_empty() {
             let options = self.options();

@@ -74,6 +74,7 @@ impl Codex {
             label: answer.label.clone(),
             is_default: false,
             effect: answer.effect,
+            wants_answers: false,
         });
         self.scribe.ask(
             Prompt {

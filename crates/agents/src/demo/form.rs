@@ -30,6 +30,7 @@ pub(super) fn prompt(id: PromptId, matter: &str, run: RunId, now: Timestamp) -> 
         label: label.to_owned(),
         is_default: false,
         effect: Some(effect),
+        wants_answers: false,
     };
     Prompt {
         id,

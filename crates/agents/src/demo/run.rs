@@ -311,6 +311,7 @@ impl Run {
             label: label.to_owned(),
             is_default: id == "no",
             effect: Some(effect),
+            wants_answers: false,
         };
         let prompt = Prompt {
             id: id.clone(),

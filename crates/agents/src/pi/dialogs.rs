@@ -301,5 +301,6 @@ fn option_id(at: usize) -> String {
 }
 
 fn choice(id: &str, label: &str, effect: Option<Effect>) -> Choice {
-    Choice { id: id.into(), label: label.to_owned(), is_default: false, effect }
+    let label = label.to_owned();
+    Choice { id: id.into(), label, is_default: false, effect, wants_answers: false }
 }

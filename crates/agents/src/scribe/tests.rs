@@ -26,7 +26,13 @@ fn call(id: &str, status: ToolStatus) -> ToolCall {
 }
 
 fn prompt(id: &str) -> Prompt {
-    let choice = Choice { id: "yes".into(), label: "Yes".into(), is_default: false, effect: None };
+    let choice = Choice {
+        id: "yes".into(),
+        label: "Yes".into(),
+        is_default: false,
+        effect: None,
+        wants_answers: false,
+    };
     Prompt {
         id: id.into(),
         text: Content::Open("Run ls?".into()),

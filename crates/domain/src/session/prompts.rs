@@ -51,6 +51,10 @@ pub struct Choice {
     /// What it does, where the agent tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<Effect>,
+    /// It lets something happen that needs answers to the agent's questions. A button that is
+    /// itself an answer does not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wants_answers: bool,
 }
 
 /// What a button does.
@@ -210,8 +214,11 @@ impl Prompts {
         let Some(prompt) = self.open.get(id) else {
             return Err(Refusal::PromptNotOpen(id.clone()));
         };
-        if !prompt.choices.iter().any(|known| known.id == *choice) {
+        let Some(chosen) = prompt.choices.iter().find(|known| known.id == *choice) else {
             return Err(Refusal::NoSuchChoice { prompt: id.clone(), choice: choice.clone() });
+        };
+        if chosen.wants_answers && !detail.is_some_and(brings_answers) {
+            return Err(Refusal::AnswersMissing(id.clone()));
         }
         Ok(Event::Settled {
             prompt: id.clone(),
@@ -310,6 +317,15 @@ impl Prompts {
 
     fn expiries(&self) -> impl Iterator<Item = (&PromptId, &Expiry)> {
         self.open.iter().filter_map(|(id, prompt)| Some((id, prompt.expiry.as_ref()?)))
+    }
+}
+
+/// Whether answers come with it, whatever they say. What is sealed may hold some: the machine,
+/// which can read it, judges.
+fn brings_answers(detail: &Content<AnswerDetail>) -> bool {
+    match detail {
+        Content::Open(detail) => detail.answers.is_some(),
+        Content::Sealed(_) => true,
     }
 }
 

@@ -210,6 +210,7 @@ fn prompt(id: &str, expiry: Option<(u64, Option<&str>)>) -> Prompt {
         label: id.to_uppercase(),
         is_default,
         effect: None,
+        wants_answers: false,
     };
     Prompt {
         id: id.into(),

@@ -165,7 +165,13 @@ impl Stage {
     }
 
     async fn ask(&self, session: &str, prompt: &str, timeout_ms: u64) {
-        let choice = Choice { id: "no".into(), label: "No".into(), is_default: true, effect: None };
+        let choice = Choice {
+            id: "no".into(),
+            label: "No".into(),
+            is_default: true,
+            effect: None,
+            wants_answers: false,
+        };
         let at = self.clock.now().plus_ms(timeout_ms);
         let report = Report::Asked(Prompt {
             id: prompt.into(),

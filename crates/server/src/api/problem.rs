@@ -234,6 +234,7 @@ fn code(refusal: &Refusal) -> (StatusCode, &'static str) {
         Refusal::NoProxyConnected => (StatusCode::CONFLICT, "no_proxy_connected"),
         Refusal::PromptNotOpen(_) => (StatusCode::CONFLICT, "prompt_not_found"),
         Refusal::NoSuchChoice { .. } => (StatusCode::BAD_REQUEST, "invalid_choice"),
+        Refusal::AnswersMissing(_) => (StatusCode::BAD_REQUEST, "answers_missing"),
         Refusal::TooManyPrompts { .. }
         | Refusal::QueueFull { .. }
         | Refusal::TooManyRequests { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),

@@ -16,6 +16,7 @@ use super::events::{Role, SEALED, error, said};
 use super::frames::event;
 use super::{Asked, Connection};
 use crate::port::Denied;
+use crate::questions::is_more_than_yes;
 use crate::visitor::Act;
 
 /// After so long, who sent something and waits for its run is told that the run waits for an
@@ -32,11 +33,12 @@ pub(super) fn asked(
     let question = prompt.text.open().map_or(SEALED, String::as_str);
     let again =
         failure.map(|failure| format!("The answer did not get through ({}). ", failure.message));
-    let words = format!(
-        "{}Permission needed: {question}\nAnswer with /approve {id} or /deny {id}",
-        again.unwrap_or_default(),
-        id = prompt.id,
-    );
+    let (what, how) = if is_more_than_yes(prompt) {
+        ("The agent asks", format!("Answer in another client, or with /deny {}", prompt.id))
+    } else {
+        ("Permission needed", format!("Answer with /approve {id} or /deny {id}", id = prompt.id))
+    };
+    let words = format!("{}{what}: {question}\n{how}", again.unwrap_or_default());
     let words = without_markup(&words);
     let mut payload = said(Role::System, &words, prompt.id.as_str(), at);
     payload["prompt"] = json!({ "id": prompt.id, "state": "open", "text": question });
@@ -81,6 +83,12 @@ impl Connection {
         let Some(prompt) = view.prompts.iter().find(is_named) else {
             return self.tell("No such permission question is open");
         };
+        if wanted != Effect::Reject && is_more_than_yes(prompt) {
+            return self.tell(
+                "This question needs more than a yes. Answer it in another client, for example \
+                 on the relay's page; /deny refuses it",
+            );
+        }
         let Some(choice) = prompt.choices.iter().find(|it| effect(it) == Some(wanted)) else {
             return self.tell("This question has no such answer; use another client for it");
         };
@@ -123,11 +131,19 @@ impl Connection {
         let Some((run, send)) = self.blocked() else { return vec![] };
         let (run, prompts) = (run.clone(), self.view.as_ref().map(|view| view.prompts.as_slice()));
         let Some([oldest, ..]) = prompts else { return vec![] };
-        let words = format!(
-            "The agent waits for permission. Answer with /approve {id} or /deny {id}, here or in \
-             another client; the run goes on after that",
-            id = oldest.id,
-        );
+        let words = if is_more_than_yes(oldest) {
+            format!(
+                "The agent waits for answers to its questions. Answer in another client, or \
+                 refuse with /deny {}; the run goes on after that",
+                oldest.id,
+            )
+        } else {
+            format!(
+                "The agent waits for permission. Answer with /approve {id} or /deny {id}, here \
+                 or in another client; the run goes on after that",
+                id = oldest.id,
+            )
+        };
         let told = error(Some(send.as_str()), &words, false, "TOOL_EXECUTION_FAILED", None);
         self.freed = Some(run);
         vec![Act::Send(told)]

@@ -236,6 +236,7 @@ impl ProxyConnection {
             | Refusal::OwnerOnly
             | Refusal::PromptNotOpen(_)
             | Refusal::NoSuchChoice { .. }
+            | Refusal::AnswersMissing(_)
             | Refusal::QueueFull { .. }
             | Refusal::AgentAtWork
             | Refusal::NotQueued(_)

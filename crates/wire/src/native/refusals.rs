@@ -14,6 +14,7 @@ pub(crate) fn code(refusal: &Refusal) -> Option<&'static str> {
         Refusal::NoProxyConnected => "no_proxy_connected",
         Refusal::PromptNotOpen(_) => "prompt_not_found",
         Refusal::NoSuchChoice { .. } => "invalid_choice",
+        Refusal::AnswersMissing(_) => "answers_missing",
         Refusal::TooManyPrompts { .. }
         | Refusal::QueueFull { .. }
         | Refusal::TooManyRequests { .. } => "rate_limited",

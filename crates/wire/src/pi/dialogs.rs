@@ -4,7 +4,10 @@
 //! says. The first answer wins; the end of a dialog is told to everybody. Who answers something
 //! that fits nothing is asked again.
 //!
-//! Not here: asking the agent (`domain` decides, the proxy does).
+//! Not here: asking the agent (`domain` decides, the proxy does), the questions of a form
+//! (`forms`).
+
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use domain::session::prompts::{self, AnswerDetail, Choice, Detail, Effect, Prompt};
@@ -14,12 +17,16 @@ use serde_json::{Value, json};
 
 use super::frames::DialogAnswer;
 use super::messages::{encode, notify};
-use super::{Asked, Connection, responses};
+use super::{Asked, Connection, forms, responses};
 use crate::port::Denied;
+use crate::questions::{self, Question};
 use crate::visitor::Act;
 
 /// How often one client is asked the same again. More is a program that cannot answer it.
 const ASKED_AGAIN_MAX: usize = 16;
+/// Dialogs for one prompt that one client is shown. More is a program that answers and never
+/// comes to an end.
+const DIALOGS_MAX: usize = 256;
 /// Words of buttons that let something happen. A button with one of them is never pressed for
 /// somebody who cancelled.
 const ALLOWING: [&str; 12] = [
@@ -28,18 +35,56 @@ const ALLOWING: [&str; 12] = [
 ];
 
 /// How a prompt is asked.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 enum Shape<'a> {
     /// Yes and no.
     Confirm { yes: &'a Choice, no: &'a Choice },
-    /// One of several.
+    /// One of several buttons.
     Select,
-    /// Words of the person's own.
-    Words { send: &'a Choice, question: Value },
+    /// The agent's questions, one dialog after the other, and the button that sends the answers.
+    Form { send: &'a Choice, questions: Vec<Question> },
 }
 
-/// A prompt as the dialog that a client answers. Its id is the prompt's.
+/// What one connection was asked besides the prompts themselves, and what it answered so far.
+#[derive(Debug, Default)]
+pub(super) struct Dialogs {
+    /// Ids under which this client alone was asked, again or the next question of a form.
+    asked: BTreeMap<String, Asking>,
+    /// The answers to the first questions of a form.
+    filled: BTreeMap<PromptId, Vec<Option<Value>>>,
+}
+
+/// What a dialog asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Asking {
+    prompt: PromptId,
+    /// Which question of a form, from 0.
+    step: usize,
+}
+
+impl Dialogs {
+    pub(super) fn clear(&mut self) {
+        self.asked.clear();
+        self.filled.clear();
+    }
+}
+
+/// What an answer comes to.
+#[derive(Debug, PartialEq)]
+enum Verdict {
+    /// This button, and what goes with it.
+    Press(ChoiceId, Option<AnswerDetail>),
+    /// The answer to one question of a form; `None` leaves it open.
+    Fill(Option<Value>),
+}
+
+/// A prompt as the dialog that a client answers. Its id is the prompt's. Of a form, it asks the
+/// first question.
 pub(super) fn request(prompt: &Prompt) -> Value {
+    question(prompt, 0)
+}
+
+fn question(prompt: &Prompt, step: usize) -> Value {
     let sealed = "The question is sealed".to_owned();
     let text = prompt.text.open().unwrap_or(&sealed);
     let mut request = json!({ "type": "extension_ui_request", "id": prompt.id });
@@ -52,31 +97,26 @@ pub(super) fn request(prompt: &Prompt) -> Value {
         Shape::Select => {
             request["method"] = json!("select");
             let options = options(prompt);
-            // Pages show the title alone, and browsers cut it. The options come first, so that no
-            // long question hides them and none that looks like options comes before them.
-            let row = |(at, option): (usize, &String)| {
-                let words: Vec<_> = option.split_whitespace().collect();
-                format!("{}. {}", at + 1, words.join(" "))
-            };
-            let rows: Vec<_> = options.iter().enumerate().map(row).collect();
             let how = "Answer with a number or a name:";
-            request["title"] = json!(format!("{how}\n{}\n\n{text}", rows.join("\n")));
+            request["title"] = json!(format!("{how}\n{}\n\n{text}", rows(&options)));
             request["options"] = json!(options);
         }
-        Shape::Words { question, .. } => {
-            let is_long = question["multiline"] == true;
-            request["method"] = json!(if is_long { "editor" } else { "input" });
-            request["title"] = json!(text);
-            let hint = if is_long { "prefill" } else { "placeholder" };
-            if !question[hint].is_null() {
-                request[hint] = question[hint].clone();
-            }
-        }
+        Shape::Form { questions, .. } => forms::ask(&mut request, text, &questions, step),
     }
     if let Some(expiry) = &prompt.expiry {
         request["timeout"] = json!(expiry.timeout_ms);
     }
     request
+}
+
+/// Options as lines of a title. Pages show the title alone, and browsers cut it. The options come
+/// first, so that no long question hides them and none that looks like options comes before them.
+pub(super) fn rows(options: &[String]) -> String {
+    let row = |(at, option): (usize, &String)| {
+        let words: Vec<_> = option.split_whitespace().collect();
+        format!("{}. {}", at + 1, words.join(" "))
+    };
+    options.iter().enumerate().map(row).collect::<Vec<_>>().join("\n")
 }
 
 /// A dialog is over, whoever ended it.
@@ -86,21 +126,48 @@ pub(super) fn resolved(prompt: &PromptId) -> Value {
 
 impl Connection {
     pub(super) fn on_dialog(&mut self, answer: &DialogAnswer) -> Vec<Act> {
-        let again = self.asked_again.get(&answer.id).cloned();
-        let id = again.unwrap_or_else(|| PromptId::from(answer.id.as_str()));
+        let plain = || Asking { prompt: PromptId::from(answer.id.as_str()), step: 0 };
+        let asking = self.dialogs.asked.get(&answer.id).cloned().unwrap_or_else(plain);
         // One that is not open: answered elsewhere, or never asked. Its end was told.
-        let Some(prompt) = self.view.prompts.get(&id) else { return vec![] };
-        let (choice, message) = match verdict(prompt, answer) {
-            Ok(verdict) => verdict,
-            Err(words) => return self.ask_again(&id, &words),
+        let Some(prompt) = self.view.prompts.get(&asking.prompt) else { return vec![] };
+        let (choice, detail) = match verdict(prompt, answer, asking.step) {
+            Ok(Verdict::Press(choice, detail)) => (choice, detail),
+            Ok(Verdict::Fill(value)) => match self.fill(&asking, value) {
+                Ok(pressed) => pressed,
+                Err(acts) => return acts,
+            },
+            Err(words) => return self.ask_again(&asking, &words),
         };
-        let detail = message.map(|message| {
-            Content::Open(AnswerDetail { message: Some(message), ..AnswerDetail::default() })
-        });
+        self.dialogs.filled.remove(&asking.prompt);
+        let id = asking.prompt;
         let ticket = self.ticket(Asked::Answer(id.clone()));
         let request = RequestId::from(format!("{}:answer:{ticket}", self.own_name));
+        let detail = detail.map(Content::Open);
         let wish = Wish::Answer { request: Some(request), prompt: id, choice, detail };
         vec![Act::Wish { session: self.view.session.clone(), wish: Box::new(wish), ticket }]
+    }
+
+    /// Takes the answer to one question of a form: asks the next one, or sends all answers. An
+    /// answer under an older id replaces that answer and those after it.
+    fn fill(
+        &mut self,
+        asking: &Asking,
+        value: Option<Value>,
+    ) -> Result<(ChoiceId, Option<AnswerDetail>), Vec<Act>> {
+        let prompt = self.view.prompts.get(&asking.prompt);
+        let Some(Shape::Form { send, questions }) = prompt.map(shape) else { return Err(vec![]) };
+        let send = send.id.clone();
+        let filled = self.dialogs.filled.entry(asking.prompt.clone()).or_default();
+        filled.truncate(asking.step);
+        // It may have opened again meanwhile: then its questions begin anew.
+        if filled.len() == asking.step {
+            filled.push(value);
+        }
+        let step = filled.len();
+        if step < questions.len() {
+            return Err(self.ask(&Asking { step, ..asking.clone() }));
+        }
+        Ok((send, Some(forms::answers(&questions, filled))))
     }
 
     pub(super) fn on_answered(
@@ -118,36 +185,46 @@ impl Connection {
             Denied::Refused(Refusal::Unauthorized | Refusal::OwnerOnly) => {
                 vec![self.note(&words, "warning")]
             }
-            Denied::Refused(_) | Denied::Failed(_) | Denied::Code(..) => self.ask_again(id, &words),
+            Denied::Refused(_) | Denied::Failed(_) | Denied::Code(..) => {
+                self.ask_again(&Asking { prompt: id.clone(), step: 0 }, &words)
+            }
         }
     }
 
     /// Tells this client why its answer changed nothing, and asks it again: its page closed the
     /// dialog with the answer, and may not show the same id twice.
-    fn ask_again(&mut self, id: &PromptId, words: &str) -> Vec<Act> {
-        let asked = self.asked_again.values().filter(|asked| *asked == id).count();
+    fn ask_again(&mut self, asking: &Asking, words: &str) -> Vec<Act> {
+        let asked = self.dialogs.asked.values().filter(|asked| *asked == asking).count();
         if asked >= ASKED_AGAIN_MAX {
             let words = format!("{words}. The question stays open; answer it in another client");
             return vec![self.note(&words, "warning")];
         }
         let mut acts = vec![self.note(words, "warning")];
-        if let Some(mut request) = self.view.prompts.get(id).map(request) {
-            self.count += 1;
-            let name = format!("again-{}-{}", self.own_name, self.count);
-            request["id"] = json!(name);
-            self.asked_again.insert(name, id.clone());
-            acts.push(Act::Send(encode(&request)));
-        }
+        acts.extend(self.ask(asking));
         acts
+    }
+
+    /// Asks this client alone, under an id of its own.
+    fn ask(&mut self, asking: &Asking) -> Vec<Act> {
+        let asked = self.dialogs.asked.values().filter(|asked| asked.prompt == asking.prompt);
+        let prompt = self.view.prompts.get(&asking.prompt);
+        let Some(prompt) = prompt.filter(|_| asked.count() < DIALOGS_MAX) else { return vec![] };
+        let mut request = question(prompt, asking.step);
+        self.count += 1;
+        let name = format!("again-{}-{}", self.own_name, self.count);
+        request["id"] = json!(name);
+        self.dialogs.asked.insert(name, asking.clone());
+        vec![Act::Send(encode(&request))]
     }
 
     /// The ids under which this client alone was asked are over with their prompt.
     pub(super) fn resolved_again(&mut self, event: &prompts::Event) -> Vec<Bytes> {
         let prompts::Event::Settled { prompt, .. } = event else { return vec![] };
-        let over = self.asked_again.iter().filter(|(_, asked)| *asked == prompt);
+        self.dialogs.filled.remove(prompt);
+        let over = self.dialogs.asked.iter().filter(|(_, asked)| asked.prompt == *prompt);
         let over: Vec<_> = over.map(|(name, _)| name.clone()).collect();
         for name in &over {
-            self.asked_again.remove(name);
+            self.dialogs.asked.remove(name);
         }
         over.into_iter().map(|name| encode(&resolved(&PromptId::from(name)))).collect()
     }
@@ -160,38 +237,41 @@ impl Connection {
     }
 }
 
-/// The button that an answer presses, and the words that go with it; or why it presses none.
-fn verdict(prompt: &Prompt, answer: &DialogAnswer) -> Result<(ChoiceId, Option<String>), String> {
+/// What an answer comes to; or why it comes to nothing.
+fn verdict(prompt: &Prompt, answer: &DialogAnswer, step: usize) -> Result<Verdict, String> {
+    let press = |choice: &Choice| Verdict::Press(choice.id.clone(), None);
     if answer.cancelled == Some(true) {
         let choice = refusing(prompt);
         let choice =
             choice.ok_or("This question cannot be cancelled; choose one of its answers")?;
-        return Ok((choice.id.clone(), None));
+        return Ok(press(choice));
     }
     match shape(prompt) {
         Shape::Confirm { yes, no } => match answer.confirmed {
-            Some(true) => Ok((yes.id.clone(), None)),
-            Some(false) => Ok((no.id.clone(), None)),
+            Some(true) => Ok(press(yes)),
+            Some(false) => Ok(press(no)),
             None => Err("This question is answered by confirmed: true or false".to_owned()),
         },
         Shape::Select => {
             let value = answer.value.as_deref().unwrap_or_default();
             let options = options(prompt);
             let choice = meant(&options, value).and_then(|at| prompt.choices.get(at));
-            let choice = choice.ok_or_else(|| {
-                format!("{value:?} is not one of the options: {}", options.join(", "))
-            })?;
-            Ok((choice.id.clone(), None))
+            Ok(press(choice.ok_or_else(|| not_an_option(value, &options))?))
         }
-        Shape::Words { send, .. } => match &answer.value {
-            Some(words) => Ok((send.id.clone(), Some(words.clone()))),
-            None => Err("This question is answered by a value".to_owned()),
-        },
+        Shape::Form { questions, .. } => {
+            let question = questions.get(step).ok_or("This question is over")?;
+            let value = answer.value.as_deref().ok_or("This question is answered by a value")?;
+            forms::read(question, value).map(Verdict::Fill)
+        }
     }
 }
 
+pub(super) fn not_an_option(value: &str, options: &[String]) -> String {
+    format!("{value:?} is not one of the options: {}", options.join(", "))
+}
+
 /// The only option that a person can have meant: by its text, its number, or its beginning.
-fn meant(options: &[String], value: &str) -> Option<usize> {
+pub(super) fn meant(options: &[String], value: &str) -> Option<usize> {
     let value = value.trim();
     let lower = value.to_lowercase();
     if lower.is_empty() {
@@ -219,8 +299,8 @@ fn meant(options: &[String], value: &str) -> Option<usize> {
 }
 
 fn shape(prompt: &Prompt) -> Shape<'_> {
-    if let Some((send, question)) = words(prompt) {
-        return Shape::Words { send, question };
+    if let Some((send, questions)) = form(prompt) {
+        return Shape::Form { send, questions };
     }
     let of = |wanted| prompt.choices.iter().find(|it| effect(it) == Some(wanted));
     match (of(Effect::AllowOnce), of(Effect::Reject)) {
@@ -229,16 +309,14 @@ fn shape(prompt: &Prompt) -> Shape<'_> {
     }
 }
 
-/// A question for words: it names one question without options, and one button that sends them.
-fn words(prompt: &Prompt) -> Option<(&Choice, Value)> {
-    let detail = prompt.detail.as_ref().and_then(Content::open)?;
-    let questions = serde_json::from_str::<Vec<Value>>(detail.questions.as_deref()?).ok()?;
-    let [question] = questions.as_slice() else { return None };
-    let has_options = question["options"].as_array().is_some_and(|options| !options.is_empty());
+/// Questions whose answers one button sends. Where the buttons themselves are the answers, they
+/// are chosen from.
+fn form(prompt: &Prompt) -> Option<(&Choice, Vec<Question>)> {
+    let questions = questions::of(prompt);
     let mut sends = prompt.choices.iter().filter(|it| effect(it) != Some(Effect::Reject));
-    match (sends.next(), sends.next()) {
-        (Some(send), None) if !has_options => Some((send, question.clone())),
-        _ => None,
+    match (sends.next(), sends.next(), questions.is_empty()) {
+        (Some(send), None, false) => Some((send, questions)),
+        (Some(_) | None, _, _) => None,
     }
 }
 

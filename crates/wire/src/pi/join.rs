@@ -264,7 +264,7 @@ impl Connection {
         self.held.clear();
         self.first = None;
         self.chosen_model = None;
-        self.asked_again.clear();
+        self.dialogs.clear();
         self.readings.leave();
     }
 

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::envelope::{Writer, cut};
 use super::{Asked, Connection, sends};
 use crate::port::Denied;
+use crate::questions::is_more_than_yes;
 use crate::visitor::Act;
 
 /// Bytes of the agent's input that a question shows.
@@ -65,8 +66,8 @@ pub(super) fn settled(
 fn verdict(prompt: &Prompt, approved: bool) -> Result<&ChoiceId, &'static str> {
     let find = |wanted| prompt.choices.iter().find(|it| effect(it) == Some(wanted));
     if approved {
-        let once = find(Effect::AllowOnce);
-        let words = "This question needs one of its own answers; answer it in another client";
+        let once = find(Effect::AllowOnce).filter(|_| !is_more_than_yes(prompt));
+        let words = "This question needs more than a yes; answer it in another client";
         return once.map(|choice| &choice.id).ok_or(words);
     }
     let plain = || prompt.choices.iter().find(|it| it.is_default && effect(it).is_none());

@@ -233,7 +233,9 @@ pub(super) fn denial(denied: &Denied) -> (String, String) {
             Refusal::SessionUnknown => "session_unknown",
             Refusal::SessionClosed | Refusal::NoProxyConnected => "session_not_connected",
             Refusal::PromptNotOpen(_) => "approval_closed",
-            Refusal::NoSuchChoice { .. } | Refusal::NotSupported => "approval_unsupported",
+            Refusal::NoSuchChoice { .. } | Refusal::AnswersMissing(_) | Refusal::NotSupported => {
+                "approval_unsupported"
+            }
             Refusal::TooManyPrompts { .. }
             | Refusal::QueueFull { .. }
             | Refusal::TooManyRequests { .. } => "rate_limited",

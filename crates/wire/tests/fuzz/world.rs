@@ -276,6 +276,7 @@ fn prompt(id: &str, text: &str, now: Timestamp) -> Prompt {
         label: id.to_owned(),
         is_default: id == "no",
         effect,
+        wants_answers: false,
     };
     Prompt {
         id: id.into(),

@@ -147,7 +147,7 @@ fn prompt() -> BoxedStrategy<prompts::Prompt> {
     ]));
     let choice =
         (id(), text(), any::<bool>(), effect).prop_map(|(id, label, is_default, effect)| {
-            prompts::Choice { id, label, is_default, effect }
+            prompts::Choice { id, label, is_default, effect, wants_answers: false }
         });
     let option = || prop::option::of(json());
     let detail = (text(), prop::option::of(id()), option(), diffs(), option(), option()).prop_map(
@@ -171,7 +171,8 @@ fn prompt() -> BoxedStrategy<prompts::Prompt> {
                 timeout_ms,
                 choice: named.then_some(first),
             });
-            prompts::Prompt { id, text, choices, expiry, detected_at, run, detail }
+            let prompt = prompts::Prompt { id, text, choices, expiry, detected_at, run, detail };
+            wire::questions::marked(prompt)
         })
         .boxed()
 }

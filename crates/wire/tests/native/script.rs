@@ -207,6 +207,7 @@ fn prompt(id: &str, timeout_ms: Option<u64>) -> Prompt {
         label: id.to_uppercase(),
         is_default,
         effect: None,
+        wants_answers: false,
     };
     Prompt {
         id: id.into(),

@@ -3,6 +3,7 @@
 mod commands;
 mod dialogs;
 mod examples;
+mod forms;
 mod history;
 mod hostile;
 mod queue;

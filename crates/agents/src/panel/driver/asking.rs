@@ -205,7 +205,8 @@ fn prompt(
         // A button that allows something is nobody's default.
         let is_default = button.is_default && effect == Some(Effect::Reject);
         labels.push((named.clone(), button.label.clone()));
-        choices.push(Choice { id: named, label: button.label.clone(), is_default, effect });
+        let (label, wants_answers) = (button.label.clone(), false);
+        choices.push(Choice { id: named, label, is_default, effect, wants_answers });
     }
     let text = if dialog.text.is_empty() { "The agent asks" } else { dialog.text.as_str() };
     let prompt = Prompt {

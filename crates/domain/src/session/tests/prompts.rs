@@ -72,6 +72,41 @@ fn a_choice_that_the_question_does_not_have_leaves_it_open() {
     assert_eq!(corrected, ["requested a1", "p1: no, says ada"]);
 }
 
+// spec: native/permission_response.7
+#[test]
+fn a_choice_that_wants_answers_is_refused_without_them_and_the_question_stays_open() {
+    use super::super::prompts::AnswerDetail;
+    use crate::content::Sealed;
+    let answer = |choice: &str, detail: Option<Content<AnswerDetail>>| Wish::Answer {
+        request: None,
+        prompt: "p1".into(),
+        choice: choice.into(),
+        detail,
+    };
+    let open = |detail: AnswerDetail| Some(Content::Open(detail));
+    let words = AnswerDetail { message: Some("yes".to_owned()), ..AnswerDetail::default() };
+    let answers = AnswerDetail { answers: Some("{}".to_owned()), ..AnswerDetail::default() };
+    let sealed =
+        Content::Sealed(Sealed { key: "k".to_owned(), nonce: String::new(), body: String::new() });
+    let ask = || {
+        let mut story = Story::linked();
+        let mut asked = prompt("p1", None);
+        asked.choices[0].wants_answers = true;
+        story.asked(asked).unwrap();
+        story
+    };
+    for detail in [None, open(words)] {
+        let mut story = ask();
+        let refused = story.wish(&ada(), answer("yes", detail));
+        assert_eq!(refused, Err(Refusal::AnswersMissing("p1".into())));
+        assert_eq!(self::open(&story), ["p1"]);
+        assert!(story.wish(&ada(), answer("no", None)).is_ok(), "a no wants none");
+    }
+    assert!(ask().wish(&ada(), answer("yes", open(answers))).is_ok());
+    let blind = ask().wish(&ada(), answer("yes", Some(sealed)));
+    assert!(blind.is_ok(), "the machine judges what the relay cannot read");
+}
+
 // spec: native/envelope.3
 #[test]
 fn a_repeated_answer_is_told_how_the_first_stands() {

@@ -8,6 +8,7 @@ fn prompt(choices: &[(&str, Option<Effect>)], detail: Option<Detail>) -> Prompt 
         label: format!("Label {id}"),
         is_default: false,
         effect: *effect,
+        wants_answers: false,
     };
     Prompt {
         id: "p1".into(),

@@ -116,6 +116,7 @@ impl ClientConnection {
             | Refusal::NoProxyConnected
             | Refusal::PromptNotOpen(_)
             | Refusal::NoSuchChoice { .. }
+            | Refusal::AnswersMissing(_)
             | Refusal::TooManyPrompts { .. }
             | Refusal::QueueFull { .. }
             | Refusal::AgentAtWork

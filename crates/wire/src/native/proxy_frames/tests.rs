@@ -426,6 +426,7 @@ fn prompt() -> Prompt {
             label: "Yes".to_owned(),
             is_default: true,
             effect: Some(Effect::AllowOnce),
+            wants_answers: false,
         }],
         expiry: Some(Expiry {
             at: NOW.plus_ms(30_000),

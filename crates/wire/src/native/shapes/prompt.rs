@@ -6,6 +6,7 @@ use domain::{ChoiceId, Content, PromptId, RunId, Timestamp, ToolCallId};
 use serde::{Deserialize, Serialize};
 
 use super::{Diff, ErrorBody, Json, Sealed, Time, id, words};
+use crate::questions;
 
 words! {
     /// What a button does.
@@ -178,7 +179,7 @@ impl Prompt {
             Some(sealed) => Content::Sealed(sealed.into()),
             None => Content::Open(self.prompt_text.clone()),
         };
-        Ok(model::Prompt {
+        Ok(questions::marked(model::Prompt {
             id: self.prompt_id.clone(),
             text,
             expiry,
@@ -186,7 +187,7 @@ impl Prompt {
             run: self.run_id.clone(),
             detail: self.detail(),
             choices: self.choices.into_iter().map(Into::into).collect(),
-        })
+        }))
     }
 
     fn detail(&self) -> Option<Content<model::Detail>> {
@@ -220,7 +221,8 @@ impl Choice {
 impl From<Choice> for model::Choice {
     fn from(choice: Choice) -> Self {
         let (id, label) = (choice.choice_id, choice.label);
-        Self { id, label, is_default: choice.is_default, effect: choice.effect.map(Into::into) }
+        let (is_default, effect) = (choice.is_default, choice.effect.map(Into::into));
+        Self { id, label, is_default, effect, wants_answers: false }
     }
 }
 

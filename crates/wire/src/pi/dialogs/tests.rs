@@ -9,6 +9,7 @@ fn prompt(choices: &[(&str, &str, Option<Effect>)]) -> Prompt {
         label: (*label).to_owned(),
         is_default: false,
         effect: *effect,
+        wants_answers: false,
     };
     Prompt {
         id: "p1".into(),
@@ -35,7 +36,7 @@ fn yes_and_no_are_confirmed_whatever_they_are_called() {
     let told =
         prompt(&[("1", "Los", Some(Effect::AllowOnce)), ("2", "Halt", Some(Effect::Reject))]);
     let answer = DialogAnswer { confirmed: Some(false), ..DialogAnswer::default() };
-    assert_eq!(verdict(&told, &answer), Ok(("2".into(), None)));
+    assert_eq!(verdict(&told, &answer, 0), Ok(Verdict::Press("2".into(), None)));
 }
 
 // spec: pi/dialogs.2
@@ -45,8 +46,8 @@ fn options_that_read_the_same_are_told_apart() {
     assert_eq!(request(&doubled)["options"], json!(["Go (a)", "Go (b)", "Stay"]));
     let choose = |value: &str| {
         let value = Some(value.to_owned());
-        verdict(&doubled, &DialogAnswer { value, ..DialogAnswer::default() })
+        verdict(&doubled, &DialogAnswer { value, ..DialogAnswer::default() }, 0)
     };
-    assert_eq!(choose("Go (b)"), Ok(("b".into(), None)));
+    assert_eq!(choose("Go (b)"), Ok(Verdict::Press("b".into(), None)));
     assert!(choose("Go").is_err());
 }

@@ -3,11 +3,14 @@
 use domain::Content;
 use domain::content::{Attachment, Author, Part};
 use domain::session::Report;
+use domain::session::prompts::{Detail, Effect};
 use domain::session::runs::Outcome;
 use serde_json::{Value, json};
 
 use super::relay::{MADE, Relay, SESSION, START, kinds};
 use crate::visitors::stage::machine;
+
+const YES: Option<Effect> = Some(Effect::AllowOnce);
 
 fn types(relay: &mut Relay, name: &str, text: &str) -> Vec<Value> {
     relay.ask(name, "c", "agent", &json!({ "message": text }));
@@ -194,6 +197,27 @@ fn a_permission_question_is_shown_to_all_and_answered_by_one() {
     relay.refuse("stuck");
     let heard = relay.heard("a");
     assert_eq!(heard[0]["payload"]["prompt"]["state"], "open", "an answer that was not applied");
+}
+
+// spec: blob/prompts.6
+#[test]
+fn questions_that_want_answers_are_not_approved_and_say_where_to_answer() {
+    let option_buttons = [("small", YES), ("large", YES), ("no", Some(Effect::Reject))];
+    let form_buttons = [("answer", YES), ("no", Some(Effect::Reject))];
+    for choices in [&option_buttons[..], &form_buttons[..]] {
+        let mut relay = Relay::watched();
+        let question = json!([{ "question": "Which?", "options": ["SMALL", "LARGE"] }]);
+        let questions = Some(question.to_string());
+        relay.asks_about("p1", choices, Detail { questions, ..Detail::default() });
+        let heard = relay.heard("a");
+        assert!(!told(&heard).contains("/approve"), "{}", told(&heard));
+        assert!(told(&heard).contains("in another client, or with /deny p1"), "{}", told(&heard));
+        let heard = types(&mut relay, "a", "/approve");
+        assert!(told(&heard).contains("in another client"), "{}", told(&heard));
+        assert_eq!(relay.room().session.owed().len(), 0, "nothing is pressed");
+        types(&mut relay, "a", "/deny");
+        assert_eq!(relay.room().session.owed().len(), 1);
+    }
 }
 
 // spec: blob/commands.5

@@ -1,7 +1,7 @@
 //! The stage with connections of this dialect.
 
 use domain::content::{Author, Failure, Part, ToolStatus, Usage};
-use domain::session::prompts::Effect;
+use domain::session::prompts::{Detail, Effect};
 use domain::session::status::Meta;
 use domain::session::{Command, Report, Wish};
 use domain::{ConnectionId, Content, Timestamp};
@@ -151,6 +151,15 @@ impl Relay {
     pub(crate) fn asks(&mut self, id: &str) {
         let choices = [&[("always", Some(Effect::AllowAlways))], &machine::YES_NO[..]].concat();
         self.report(Report::Asked(machine::prompt(id, &choices, "no", None, START)));
+    }
+
+    pub(crate) fn asks_about(
+        &mut self,
+        id: &str,
+        choices: &[(&str, Option<Effect>)],
+        detail: Detail,
+    ) {
+        self.report(Report::Asked(machine::prompt(id, choices, "no", Some(detail), START)));
     }
 
     pub(crate) fn message(&mut self, id: &str, author: Author, parts: Vec<Part>) {

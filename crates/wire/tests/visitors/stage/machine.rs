@@ -30,8 +30,9 @@ pub(crate) fn prompt(
         label: id.to_uppercase(),
         is_default: *id == default,
         effect: *effect,
+        wants_answers: false,
     };
-    Prompt {
+    wire::questions::marked(Prompt {
         id: id.into(),
         text: Content::Open("Run this command? ls".to_owned()),
         choices: choices.iter().map(choice).collect(),
@@ -39,7 +40,7 @@ pub(crate) fn prompt(
         detected_at,
         run: None,
         detail: detail.map(Content::Open),
-    }
+    })
 }
 
 impl<S: Shell> Stage<S> {

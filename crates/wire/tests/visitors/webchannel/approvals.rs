@@ -1,7 +1,7 @@
 //! Permission questions across clients and reconnects.
 
 use domain::content::Failure;
-use domain::session::prompts::Effect;
+use domain::session::prompts::{Detail, Effect};
 use domain::session::{Order, Report};
 use serde_json::{Value, json};
 
@@ -80,6 +80,28 @@ fn a_question_without_a_plain_yes_is_not_answered_by_one() {
     relay.asks_with("p1", [None, None, None]);
     answer(&mut relay, json!({ "approved": true }));
     assert_eq!(pressed(&relay).unwrap().0, "yes");
+}
+
+// spec: webchannel/approvals.8
+#[test]
+fn questions_that_want_answers_are_not_answered_by_a_yes() {
+    let yes = Some(Effect::AllowOnce);
+    let option_buttons = [("small", yes), ("large", yes), ("no", Some(Effect::Reject))];
+    let form_buttons = [("answer", yes), ("no", Some(Effect::Reject))];
+    for choices in [&option_buttons[..], &form_buttons[..]] {
+        let mut relay = watched();
+        let question = json!([{ "question": "Which?", "options": ["SMALL", "LARGE"] }]);
+        let questions = Some(question.to_string());
+        relay.asks_about("p1", choices, Detail { questions, ..Detail::default() });
+        relay.heard("o");
+        answer(&mut relay, json!({ "approved": true }));
+        let heard = relay.heard("o").remove(0);
+        assert_eq!(heard["payload"]["code"], "approval_unsupported");
+        assert!(heard["payload"]["message"].as_str().unwrap().contains("in another client"));
+        assert_eq!(pressed(&relay), None);
+        answer(&mut relay, json!({ "approved": false }));
+        assert_eq!(pressed(&relay).unwrap().0, "no");
+    }
 }
 
 // spec: webchannel/approvals.6

@@ -291,6 +291,15 @@ impl Relay {
         self.report(Report::Asked(machine::prompt(id, &choices, "no", Some(detail), START)));
     }
 
+    pub(crate) fn asks_about(
+        &mut self,
+        id: &str,
+        choices: &[(&str, Option<Effect>)],
+        detail: Detail,
+    ) {
+        self.report(Report::Asked(machine::prompt(id, choices, "no", Some(detail), START)));
+    }
+
     pub(crate) fn calls(&mut self, id: &str, input: Option<&str>) {
         self.calls_tool(id, "Bash", input);
     }
