@@ -28,6 +28,7 @@ use domain::passing::Passing;
 use domain::session::{Event, Recorded, controls, delivery, prompts as asked, runs, transcript};
 use domain::{ConnectionId, MessageId, Principal, PromptId, RequestId, SessionId, Timestamp};
 
+use self::answers::AskedAgain;
 use self::frames::{Broken, Frame};
 use self::join::{Joining, Wanted};
 use self::messages::Frames;
@@ -60,6 +61,7 @@ pub struct Connection {
     /// Requests that the session still owes an answer, by our own names for them.
     requests: BTreeMap<RequestId, Waiting>,
     own_sends: VecDeque<MessageId>,
+    asked_again: AskedAgain,
     outgoing: Outgoing,
 }
 
@@ -115,6 +117,7 @@ impl Connection {
             count: 0,
             requests: BTreeMap::new(),
             own_sends: VecDeque::new(),
+            asked_again: AskedAgain::default(),
             outgoing: Outgoing::default(),
         }
     }
@@ -345,6 +348,7 @@ impl Visitor for Connection {
         join::remember_words(&mut self.view, &recorded.event, &frames);
         self.view.apply(recorded);
         acts.extend(frames.into_iter().map(Act::Send));
+        acts.extend(self.ask_after(&recorded.event));
         if matches!(self.stage, Stage::Joining(_)) {
             self.hold_late(acts);
         }

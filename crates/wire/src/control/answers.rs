@@ -1,18 +1,34 @@
-//! A client's answers to permission requests. The first one wins.
+//! A client's answers to permission requests. The first one wins. A program waits for what became
+//! of its answer, so a request whose answer was not taken is sent again.
 //!
 //! Not here: what an answer means (`prompts`), how a request looks (`prompts`).
 
-use domain::session::prompts::Prompt;
-use domain::session::{Recorded, Wish};
+use std::collections::{BTreeMap, BTreeSet};
+
+use domain::session::prompts;
+use domain::session::{Event, Recorded, Wish, status};
 use domain::{Content, PromptId, Refusal, RequestId};
 
 use super::frames::Response;
-use super::{Asked, Connection, join, prompts};
+use super::messages::encode;
+use super::prompts as permission;
+use super::{Asked, Connection, join};
 use crate::port::Denied;
 use crate::visitor::Act;
 
+/// How often one client is sent the same request again. More is a program that cannot answer it.
+const ASKED_AGAIN_MAX: usize = 8;
+
 /// Between this connection's name and its own numbers in the names of answers.
 const MARK: &str = ":answer:";
+
+/// The requests that were sent to one client again.
+#[derive(Debug, Default)]
+pub(super) struct AskedAgain {
+    times: BTreeMap<PromptId, usize>,
+    /// Those whose machine was away: they are sent again when it is back.
+    waiting: BTreeSet<PromptId>,
+}
 
 impl Connection {
     pub(super) fn on_response(&mut self, response: &Response) -> Vec<Act> {
@@ -25,13 +41,13 @@ impl Connection {
             return self.note(&format!("The question stays open: {words}"));
         }
         let Some(answer) = &response.answer else {
-            return self.note("The question stays open: the answer says nothing");
+            return self.ask_again(&id, "the answer says nothing");
         };
-        let (choice, detail) = match prompts::verdict(prompt, answer) {
+        let (choice, detail) = match permission::verdict(prompt, answer) {
             Ok(verdict) => verdict,
-            Err(words) => return self.note(&format!("The question stays open: {words}")),
+            Err(words) => return self.ask_again(&id, words),
         };
-        let prompt = Prompt::clone(prompt).id;
+        let prompt = id;
         let ticket = self.ticket(Asked::Answer(prompt.clone()));
         let request = RequestId::from(format!("{}{MARK}{ticket}", self.own_name));
         let detail = detail.map(Content::Open);
@@ -47,16 +63,66 @@ impl Connection {
 
     pub(super) fn on_answered(
         &mut self,
-        _prompt: &PromptId,
+        prompt: &PromptId,
         done: Result<Vec<Recorded>, Denied>,
     ) -> Vec<Act> {
-        match done {
-            Ok(_) | Err(Denied::Refused(Refusal::PromptNotOpen(_))) => vec![],
-            Err(denied) => {
-                let words = super::requests::words(&denied);
+        let denied = match done {
+            Ok(_) | Err(Denied::Refused(Refusal::PromptNotOpen(_))) => return vec![],
+            Err(denied) => denied,
+        };
+        let words = super::requests::words(&denied);
+        match denied {
+            // Asking once more would not help.
+            Denied::Refused(Refusal::Unauthorized | Refusal::OwnerOnly) => {
                 self.note(&format!("The question stays open: {words}"))
             }
+            Denied::Refused(Refusal::NoProxyConnected) => {
+                self.asked_again.waiting.insert(prompt.clone());
+                self.note(&format!("The question stays open: {words}"))
+            }
+            Denied::Refused(_) | Denied::Failed(_) | Denied::Code(..) => {
+                self.ask_again(prompt, &words)
+            }
         }
+    }
+
+    /// What an event changes about requests that were or will be sent again.
+    pub(super) fn ask_after(&mut self, event: &Event) -> Vec<Act> {
+        match event {
+            Event::Prompt(prompts::Event::Settled { prompt, .. }) => {
+                self.asked_again.times.remove(prompt);
+                self.asked_again.waiting.remove(prompt);
+                vec![]
+            }
+            Event::Status(status::Event::Up { .. }) => {
+                let waiting = std::mem::take(&mut self.asked_again.waiting);
+                waiting.iter().flat_map(|prompt| self.ask(prompt)).collect()
+            }
+            Event::Prompt(_)
+            | Event::Status(_)
+            | Event::Delivery(_)
+            | Event::Queue(_)
+            | Event::Run(_)
+            | Event::Control(_)
+            | Event::Config(_)
+            | Event::Transcript(_) => vec![],
+        }
+    }
+
+    /// Tells this client why its answer changed nothing, and asks it again under the same id.
+    fn ask_again(&mut self, prompt: &PromptId, words: &str) -> Vec<Act> {
+        let mut acts = self.note(&format!("The question stays open: {words}"));
+        let times = self.asked_again.times.entry(prompt.clone()).or_default();
+        *times += 1;
+        if *times <= ASKED_AGAIN_MAX {
+            acts.extend(self.ask(prompt));
+        }
+        acts
+    }
+
+    fn ask(&self, prompt: &PromptId) -> Option<Act> {
+        let prompt = self.view.prompts.get(prompt)?;
+        Some(Act::Send(encode(&permission::request(prompt))))
     }
 
     fn note(&self, words: &str) -> Vec<Act> {

@@ -6,9 +6,10 @@
 
 use domain::session::prompts::{AnswerDetail, Choice, Detail, Effect, Prompt};
 use domain::{ChoiceId, Content};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::frames::Permission;
+use crate::questions::{self, Question};
 
 /// The tool that asks where nobody named one, with a question that has other buttons than yes and
 /// no: the one that clients of this dialect know for questions.
@@ -49,8 +50,8 @@ pub(super) fn original_input(prompt: &Prompt) -> Value {
             Err(_) => json!({ "input": input }),
         };
     }
-    if let Some(questions) = questions(prompt) {
-        return json!({ "questions": questions });
+    if has_questions(prompt) {
+        return json!({ "questions": asked(prompt) });
     }
     let text = prompt.text.open().map_or("", String::as_str);
     if !is_question(prompt) {
@@ -95,7 +96,7 @@ fn allow(
     prompt: &Prompt,
     answer: &Permission,
 ) -> Result<(ChoiceId, Option<AnswerDetail>), &'static str> {
-    if questions(prompt).is_some() {
+    if has_questions(prompt) {
         return answered(prompt, answer);
     }
     let edited = edited_input(prompt, answer);
@@ -130,30 +131,66 @@ fn answered(
     let raw = answer.updated_input.as_ref().map_or("null", |raw| raw.get());
     let mut input = serde_json::from_str::<Value>(raw).unwrap_or_default();
     let answers = input.as_object_mut().and_then(|input| input.remove("answers"));
-    let Some(Value::Object(answers)) = answers.filter(|it| it != &json!({})) else {
-        return Err("These questions need their answers in updatedInput.answers");
+    let questions = questions::of(prompt);
+    let answers = match answers {
+        Some(Value::Object(answers)) => questions::translated(&questions, answers),
+        Some(_) | None => Map::new(),
     };
-    let is_allowing = |choice: &&Choice| effect(choice) == Some(Effect::AllowOnce);
+    let is_enough = |it: &Question| it.is_optional || answers.contains_key(&it.key);
+    let is_form = questions.iter().any(|it| it.is_field);
+    let has_enough = if is_form { questions.iter().all(is_enough) } else { !answers.is_empty() };
+    if !has_enough {
+        return Err("These questions need their answers in updatedInput.answers");
+    }
     let is_chosen = |choice: &&Choice| {
         answers.len() == 1 && answers.values().any(|it| it.as_str() == Some(&choice.label))
     };
-    let allowing = || prompt.choices.iter().filter(is_allowing);
-    let choice = allowing().find(is_chosen).or_else(|| allowing().next());
+    let choice = answering(prompt).find(is_chosen).or_else(|| answering(prompt).next());
     let choice = choice.ok_or("This question has no choice that answers it")?;
     let is_unchanged = input == json!({}) || input == original_input(prompt);
     let detail = AnswerDetail {
         updated_input: (!is_unchanged).then(|| input.to_string()),
-        answers: Some(Value::Object(answers).to_string()),
+        answers: (!answers.is_empty()).then(|| Value::Object(answers).to_string()),
         ..AnswerDetail::default()
     };
     Ok((choice.id.clone(), Some(detail)))
 }
 
-/// The questions with options that an agent asks at once.
-fn questions(prompt: &Prompt) -> Option<Value> {
-    let detail = prompt.detail.as_ref().and_then(Content::open)?;
-    let questions = serde_json::from_str::<Value>(detail.questions.as_deref()?).ok()?;
-    questions.is_array().then_some(questions)
+/// The buttons that send answers: those that allow; without any, those that do not say no.
+fn answering(prompt: &Prompt) -> impl Iterator<Item = &Choice> {
+    let allows = |choice: &&Choice| effect(choice) == Some(Effect::AllowOnce);
+    let has_allowing = prompt.choices.iter().any(|choice| allows(&choice));
+    let is_answering = move |choice: &&Choice| match effect(choice) {
+        Some(Effect::AllowOnce) => true,
+        None => !has_allowing,
+        Some(Effect::AllowAlways | Effect::Reject) => false,
+    };
+    prompt.choices.iter().filter(is_answering)
+}
+
+fn has_questions(prompt: &Prompt) -> bool {
+    !questions::of(prompt).is_empty()
+}
+
+/// The questions that an agent asks at once, as this dialect words them: a list as the agent made
+/// it, the fields of a schema each as a question.
+fn asked(prompt: &Prompt) -> Value {
+    let detail = prompt.detail.as_ref().and_then(Content::open);
+    let raw = detail.and_then(|detail| detail.questions.as_deref());
+    let raw = raw.and_then(|raw| serde_json::from_str::<Value>(raw).ok());
+    if let Some(list @ Value::Array(_)) = raw {
+        return list;
+    }
+    let option =
+        |pick: &questions::Pick| json!({ "label": pick.label, "description": pick.description });
+    let question = |it: Question| {
+        let options: Vec<_> = it.options.iter().map(option).collect();
+        json!({
+            "question": it.text, "header": it.header, "options": options,
+            "multiSelect": it.is_many,
+        })
+    };
+    questions::of(prompt).into_iter().map(question).collect()
 }
 
 /// What the client wrote in place of the input, unless that is nothing or the same.
@@ -180,6 +217,10 @@ fn refusing(prompt: &Prompt) -> Option<&Choice> {
 }
 
 fn tool<'a>(prompt: &Prompt, detail: &'a Detail) -> &'a str {
+    // Programs look for questions under this name, whatever the agent calls its tool.
+    if has_questions(prompt) {
+        return QUESTION_TOOL;
+    }
     let unnamed = if is_question(prompt) { QUESTION_TOOL } else { UNNAMED_TOOL };
     detail.tool.as_deref().unwrap_or(unnamed)
 }

@@ -184,7 +184,11 @@ fn an_answer_with_fields_of_another_shape_still_counts() {
             &json!({ "type": "control_response", "response": {
                 "subtype": "success", "request_id": "p1", "response": answer } }),
         );
-        assert_eq!(kinds(&relay.heard("a")), ["system/informational"], "{answer}");
+        assert_eq!(
+            kinds(&relay.heard("a")),
+            ["system/informational", "control_request"],
+            "{answer}"
+        );
         assert_eq!(relay.room().session.glance().card.prompts.len(), 1);
     }
 }
@@ -275,6 +279,102 @@ fn an_answer_that_is_one_of_the_options_presses_it_and_none_presses_nothing() {
         let mut relay = ask();
         relay.heard("a");
         assert_eq!(answered(&mut relay, &silent), None, "{silent}");
-        assert_eq!(kinds(&relay.heard("a")), ["system/informational"]);
+        assert_eq!(kinds(&relay.heard("a")), ["system/informational", "control_request"]);
     }
+}
+
+// spec: control/permissions.15
+#[test]
+fn a_request_whose_answer_was_not_taken_is_sent_again_under_its_id_and_not_for_ever() {
+    let questions = json!([{ "question": "Name?", "options": [] }]);
+    let choices = [("answer", Some(Effect::AllowOnce)), ("no", Some(Effect::Reject))];
+    let mut relay = asks_questions(None, &questions, &choices);
+    relay.open("b", &query());
+    let mut heard = relay.heard("a");
+    let original = heard.remove(0);
+    let mut asked = 0;
+    loop {
+        assert_eq!(answered(&mut relay, &json!({ "behavior": "allow" })), None);
+        let heard = relay.heard("a");
+        assert_eq!(heard[0]["subtype"], "informational");
+        let Some(again) = heard.get(1) else { break };
+        assert_eq!(*again, original, "the same request under the same id");
+        asked += 1;
+        assert!(asked < 100, "it is sent for ever");
+    }
+    assert!(asked > 1);
+    assert_eq!(relay.heard("b").len(), 2, "the others were asked once");
+    let answers = json!({ "answers": { "Name?": "Kite" } });
+    let allow = json!({ "behavior": "allow", "updatedInput": answers });
+    assert_eq!(answered(&mut relay, &allow).unwrap().0, "answer".into());
+}
+
+// spec: control/permissions.15
+#[test]
+fn a_request_that_was_answered_while_its_machine_was_away_is_sent_again_when_it_is_back() {
+    let mut relay = Relay::watched();
+    relay.asks("p1");
+    relay.down();
+    relay.heard("a");
+    relay.json("a", &answer("allow"));
+    assert_eq!(kinds(&relay.heard("a")), ["system/informational"]);
+    relay.up(Some("link"));
+    assert_eq!(kinds(&relay.heard("a")), ["system/informational", "control_request"]);
+    relay.json("a", &answer("allow"));
+    assert_eq!(relay.room().session.glance().card.prompts.len(), 0);
+}
+
+// spec: control/permissions.16
+#[test]
+fn the_fields_of_a_schema_are_questions_and_their_answers_go_by_the_fields_names() {
+    let schema = json!({ "type": "object", "required": ["count"], "properties": {
+        "count": { "type": "integer", "title": "How many" },
+        "colour": { "type": "string", "enum": ["r", "b"], "enumNames": ["Red", "Blue"] },
+        "sure": { "type": "boolean", "title": "Sure", "description": "No way back" },
+    } });
+    let choices = [("accept", Some(Effect::AllowOnce)), ("decline", Some(Effect::Reject))];
+    let ask = || {
+        let tool = Some("files".to_owned());
+        let questions = Some(schema.to_string());
+        let detail = prompts::Detail { tool, questions, ..prompts::Detail::default() };
+        let mut relay = Relay::watched();
+        let prompt = machine::prompt("q1", &choices, "no", Some(detail), START);
+        relay.report(Report::Asked(prompt));
+        let request = relay.heard("a").remove(0);
+        (relay, request["request"].clone())
+    };
+    let (mut relay, request) = ask();
+    assert_eq!(request["tool_name"], "AskUserQuestion");
+    let questions = request["input"]["questions"].as_array().unwrap().clone();
+    let texts: Vec<_> = questions.iter().map(|it| it["question"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["colour", "How many", "Sure: No way back"]);
+    assert_eq!(questions[0]["options"][1]["label"], "Blue");
+    let answers = json!({ "How many": "12", "colour": "Blue", "Sure: No way back": "No" });
+    let input = json!({ "questions": questions, "answers": answers });
+    let allow = json!({ "behavior": "allow", "updatedInput": input });
+    let (choice, detail) = answered(&mut relay, &allow).unwrap();
+    assert_eq!(choice, "accept".into());
+    let detail = detail.unwrap();
+    let told: serde_json::Value = serde_json::from_str(&detail.answers.unwrap()).unwrap();
+    assert_eq!(told, json!({ "count": 12, "colour": "b", "sure": false }));
+    assert_eq!(detail.updated_input, None);
+    for answers in [json!({}), json!({ "colour": "Red" })] {
+        let (mut relay, _) = ask();
+        let allow = json!({ "behavior": "allow", "updatedInput": { "answers": answers } });
+        assert_eq!(answered(&mut relay, &allow), None, "{answers}");
+        assert_eq!(kinds(&relay.heard("a")), ["system/informational", "control_request"]);
+    }
+}
+
+// spec: control/permissions.14
+#[test]
+fn questions_of_an_agent_that_names_no_effects_are_answered_too() {
+    let questions = json!([{ "question": "Name?", "placeholder": "p" }]);
+    let choices = [("submit", None), ("cancel", Some(Effect::Reject))];
+    let mut relay = asks_questions(None, &questions, &choices);
+    let input = json!({ "answers": { "Name?": "Kite" } });
+    let allow = json!({ "behavior": "allow", "updatedInput": input });
+    let (choice, detail) = answered(&mut relay, &allow).unwrap();
+    assert_eq!(choice, "submit".into());
+    assert_eq!(detail.unwrap().answers.as_deref(), Some(r#"{"Name?":"Kite"}"#));
 }
