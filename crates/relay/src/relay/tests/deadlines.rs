@@ -127,6 +127,38 @@ async fn only_sessions_whose_time_has_come_are_woken_when_the_relay_starts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_asked_after_a_start_does_not_wait_until_every_overdue_session_is_loaded() {
+    const SESSIONS: i64 = 300;
+    for is_reached in [false, true] {
+        let mut stage = Stage::new(GRACE_MS).await;
+        for number in 0..SESSIONS {
+            let session = format!("s{number}");
+            stage.up(&session).await;
+            if is_reached {
+                stage.runs(&session, "r1").await;
+            } else {
+                stage.down(&session).await;
+            }
+            stage.send(&session, "m1").await;
+        }
+        stage.kill();
+        tokio::time::advance(Duration::from_secs(3_600)).await;
+        stage.start().await;
+        stage.up("fresh").await;
+        let owners = stage.relay().metrics().owners.load(Ordering::Relaxed);
+        assert!(owners < SESSIONS / 3, "{owners} were loaded first");
+        // One that still waits for its turn hears of the restart before its machine is back.
+        let last = format!("s{}", SESSIONS - 1);
+        stage.up(&last).await;
+        let ledger = stage.ledger(&last).await;
+        assert!(ledger.iter().any(failed) && !ledger.iter().any(left), "{ledger:#?}");
+        for number in 0..SESSIONS {
+            stage.recorded(&format!("s{number}"), failed).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_whose_card_does_not_say_its_deadlines_is_woken_once_to_tell_them() {
     let mut stage = Stage::new(GRACE_MS).await;
     stage.away("s1").await;
