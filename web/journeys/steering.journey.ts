@@ -312,6 +312,45 @@ describe("a run", () => {
   });
 });
 
+describe("a run of another machine", () => {
+  it("has the message that steers below the text that streams, until the agent takes it", async () => {
+    const machine = new Machine(relay, "loft");
+    const session_id = "sess_loft";
+    await machine.connect([
+      { session_id, agent_type: "claude", window_title: "Loft", status: "healthy" },
+    ]);
+    const { page } = await windows.paired(relay);
+    await openSession(page, /Loft/);
+    machine.say({ type: "run_started", session_id, run_id: "r1" });
+    const delta = { type: "message_delta", session_id, message_id: "a1", part: 0, kind: "text" };
+    machine.say({ ...delta, offset: 0, content: "going straight " });
+    const live = page.locator('article[aria-busy="true"]');
+    await live.getByText("going straight").waitFor();
+    await box(page).fill("turn left");
+    await page.getByRole("button", { name: "Steer now" }).click();
+    const sent = await machine.hears((frame) => frame.type === "send_message");
+    const { client_message_id } = sent;
+    const steers = words(page, "turn left", { exact: true });
+    await steers.waitFor();
+    const top = async (what: typeof live) => (await what.boundingBox())?.y ?? Number.NaN;
+    const isBelow = async (what: typeof live) => (await top(steers)) > (await top(what));
+    await expect.poll(() => isBelow(live)).toBe(true);
+    machine.say({ ...delta, offset: 15, content: "ahead" });
+    await live.getByText("going straight ahead").waitFor();
+    expect(await isBelow(live)).toBe(true);
+    machine.message(session_id, "a1", "going straight ahead");
+    machine.say({ type: "proxy_send_result", session_id, client_message_id, result: "delivered" });
+    machine.message(session_id, "a2", "left it is");
+    machine.say({ type: "run_ended", session_id, run_id: "r1", outcome: "completed" });
+    const [before, after] = ["going straight ahead", "left it is"];
+    await words(page, after, { exact: true }).waitFor();
+    expect(await isBelow(words(page, before, { exact: true }))).toBe(true);
+    expect(await isBelow(words(page, after, { exact: true }))).toBe(false);
+    machine.close();
+    await page.close();
+  });
+});
+
 describe("a new session", () => {
   it("starts, is renamed, archived and closed", async () => {
     const { page } = await windows.paired(relay);

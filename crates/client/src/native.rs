@@ -98,8 +98,12 @@ impl OneSession {
                 Some(Seen::Settled { id })
             }
             "run_ended" => {
-                let outcome = word(&frame["outcome"]);
-                Some(Seen::Ended((outcome != "completed").then_some(outcome)))
+                let (outcome, reason) = (word(&frame["outcome"]), word(&frame["reason"]));
+                Some(Seen::Ended(match (outcome.as_str(), reason.as_str()) {
+                    ("completed", _) => None,
+                    (_, "") => Some(outcome),
+                    (_, _) => Some(format!("{outcome}: {reason}")),
+                }))
             }
             "message_failed" => Some(Seen::Trouble(word(&frame["error"]["message"]))),
             _ => None,
@@ -167,6 +171,23 @@ mod tests {
             "sequence": 2, "prompt_id": "p"});
         assert_eq!(client.on_text(&settled.to_string()).0, [Seen::Settled { id }]);
         assert!(client.decide("p", true).is_empty(), "it is closed");
+    }
+
+    #[test]
+    fn a_run_that_did_not_complete_says_how_it_ended_and_why() {
+        let mut client = OneSession::new("s", 0, "ada", "2026-01-01T00:00:00.000Z");
+        let cut = ("interrupted", Some("Farhelm stopped"), Some("interrupted: Farhelm stopped"));
+        let stopped = ("interrupted", None, Some("interrupted"));
+        let ends = [cut, stopped, ("completed", None, None)];
+        for (sequence, (outcome, reason, told)) in (1..).zip(ends) {
+            let mut ended = json!({"type": "run_ended", "session_id": "s", "sequence": sequence,
+                "run_id": "r", "outcome": outcome});
+            if let Some(reason) = reason {
+                ended["reason"] = json!(reason);
+            }
+            let told = Seen::Ended(told.map(str::to_owned));
+            assert_eq!(client.on_text(&ended.to_string()).0, [told]);
+        }
     }
 
     #[test]

@@ -39,12 +39,17 @@ pub(crate) async fn find(finder: &Finder, meant: &str) -> Result<Listed, Problem
 /// The session that a person means, for a command that acts on it: prints which one that is.
 pub(crate) async fn find_to_act(finder: &Finder, meant: &str) -> Result<Listed, Problem> {
     let session = find(finder, meant).await?;
+    tell_chosen(&session);
+    Ok(session)
+}
+
+/// Prints which session a command acts on.
+pub(crate) fn tell_chosen(session: &Listed) {
     let id = output::tame(&session.id);
     match &session.name {
         Some(name) => output::aside(format_args!("session {id} ({})", output::tame(name))),
         None => output::aside(format_args!("session {id}")),
     }
-    Ok(session)
 }
 
 /// Whether a session was closed, so that nothing more happens in it.

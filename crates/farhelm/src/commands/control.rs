@@ -46,6 +46,7 @@ pub(super) async fn run(control: Control) -> Result<ExitCode, Problem> {
     reach.data.data = flags.data.clone().map(Into::into).or(reach.data.data);
     let finder = Finder::new(&reach)?;
     let session = session(&finder, &flags, control.session.as_deref()).await?;
+    sessions::tell_chosen(&session);
     let machine = Machine::new(&session.id, Some(session.last_sequence), flags.partial);
     let line = Line::new(finder);
     let (shows_own, opening) = (flags.replay, Opening::new());

@@ -40,10 +40,7 @@ pub(super) async fn launch(launch: Launch) -> Result<ExitCode, Problem> {
     if launch.worktree {
         frame["worktree"] = json!(true);
     }
-    match launched(&finder, &request, &frame).await {
-        Ok(told) => show_session(&told, launch.json),
-        Err(problem) => Err(with_choice(problem, &finder, agent, &frame["machine_label"]).await),
-    }
+    show_session(&launched(&finder, &request, &frame).await?, launch.json)
 }
 
 /// Goes on with a conversation, or lists them.
@@ -65,10 +62,7 @@ pub(super) async fn resume(resume: Resume) -> Result<ExitCode, Problem> {
         "request_id": request, "agent_type": agent, "conversation_id": conversation,
         "fork": resume.fork });
     set(&mut frame, [("machine_label", resume.machine)]);
-    match launched(&finder, &request, &frame).await {
-        Ok(told) => show_session(&told, resume.json),
-        Err(problem) => Err(with_choice(problem, &finder, &agent, &frame["machine_label"]).await),
-    }
+    show_session(&launched(&finder, &request, &frame).await?, resume.json)
 }
 
 fn set<const N: usize>(frame: &mut Value, more: [(&str, Option<String>); N]) {
@@ -100,7 +94,10 @@ async fn conversations(finder: &Finder, resume: &Resume, limit: u32) -> Result<V
         "request_id": request, "limit": limit });
     let more = [("agent_type", resume.agent.clone()), ("machine_label", resume.machine.clone())];
     set(&mut frame, more);
-    exchange(finder.clone(), &request, "", &frame).await
+    match exchange(finder.clone(), &request, "", &frame).await {
+        Ok(listed) => Ok(listed),
+        Err(problem) => Err(with_choice(problem, finder, &frame).await),
+    }
 }
 
 /// Which agent keeps a conversation.
@@ -114,10 +111,10 @@ fn agent_of(listed: &Value, conversation: &str) -> Result<String, Problem> {
     })
 }
 
-/// For a machine or an agent that is not there: what is.
-async fn with_choice(problem: Problem, finder: &Finder, agent: &str, machine: &Value) -> Problem {
+/// For a frame that names a machine or an agent that is not there: what is.
+async fn with_choice(problem: Problem, finder: &Finder, frame: &Value) -> Problem {
     let Ok(catalog) = catalog(finder).await else { return problem };
-    if let Some(machine) = machine.as_str() {
+    if let Some(machine) = frame["machine_label"].as_str() {
         let machines = catalog["machines"].as_array().into_iter().flatten();
         let labels: Vec<_> = machines.filter_map(|it| it["machine_label"].as_str()).collect();
         if !labels.contains(&machine) {
@@ -126,6 +123,7 @@ async fn with_choice(problem: Problem, finder: &Finder, agent: &str, machine: &V
             return Problem::new(format!("there is no machine {machine}; there are: {labels}"));
         }
     }
+    let Some(agent) = frame["agent_type"].as_str() else { return problem };
     let offered: Vec<String> = agents(&catalog)
         .filter(|(_, it)| it["installed"] == true)
         .filter_map(|(_, it)| it["agent_type"].as_str().map(output::tame))
@@ -222,13 +220,16 @@ fn show_session(told: &Value, is_json: bool) -> Result<ExitCode, Problem> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Launches, and waits until the session can be used.
+/// Launches, and waits until the session can be used. What is not there is named as what it is.
 pub(super) async fn launched(
     finder: &Finder,
     request: &str,
     frame: &Value,
 ) -> Result<Value, Problem> {
-    let told = exchange(finder.clone(), request, "", frame).await?;
+    let told = match exchange(finder.clone(), request, "", frame).await {
+        Ok(told) => told,
+        Err(problem) => return Err(with_choice(problem, finder, frame).await),
+    };
     let session = told["session_id"].as_str().unwrap_or_default();
     until_listed(finder, session).await?;
     Ok(told)

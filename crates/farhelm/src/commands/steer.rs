@@ -1,10 +1,12 @@
 //! `farhelm answer`, `interrupt` and `close`: one command, one answer.
 
+use std::future::Future;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use client::{Happening, Heard, control};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use super::{new_id, remote};
 use crate::arguments::{Answer, Close, Interrupt, Reach};
@@ -12,7 +14,8 @@ use crate::discovery::Finder;
 use crate::problem::Problem;
 use crate::{output, sessions};
 
-/// A relay and its machine answer sooner, or not at all. A launch may take half a minute itself.
+/// A relay and its machine answer sooner, or not at all. A launch may take longer: the relay, whose
+/// flag says how long, answers it in any case, so only a relay that is away is not waited for.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// Answers a permission question.
@@ -67,39 +70,76 @@ pub(super) async fn exchange(
     let mut remote = remote(finder)?;
     let is_launch = frame["type"] == "launch_session" || frame["type"] == "resume_session";
     let mut is_said = false;
-    let conversation = async {
-        loop {
-            match remote.next().await {
-                // A launch is known by its id and may be said twice; the others may not.
-                Heard::Happening(Happening::Connected(_)) if is_launch || !is_said => {
-                    remote.say(frame);
-                    is_said = true;
-                }
-                Heard::Happening(Happening::Event(event)) => {
-                    if let Some(end) = end(&event.frame, request, session) {
-                        return end;
-                    }
-                }
-                Heard::Happening(Happening::Answer(answer)) => {
-                    if let Some(end) = end(&answer, request, session) {
-                        return end;
-                    }
-                }
-                Heard::Happening(_) => {}
-                Heard::Lost { words, .. } => {
-                    if is_said && !is_launch {
-                        return Err(Problem::new(format!(
-                            "the relay went away before it answered ({words}); look with \
-                             `farhelm tail` whether it was done"
-                        )));
-                    }
-                }
-                Heard::Refused(words) => return Err(Problem::new(words)),
+    let mut patience = Patience::new(is_launch, Instant::now());
+    loop {
+        match patience.wait(remote.next()).await? {
+            // A launch is known by its id and may be said twice; the others may not.
+            Heard::Happening(Happening::Connected(_)) if is_launch || !is_said => {
+                remote.say(frame);
+                is_said = true;
+                patience.said();
             }
+            Heard::Happening(Happening::Event(event)) => {
+                if let Some(end) = end(&event.frame, request, session) {
+                    return end;
+                }
+            }
+            Heard::Happening(Happening::Answer(answer)) => {
+                if let Some(end) = end(&answer, request, session) {
+                    return end;
+                }
+            }
+            Heard::Happening(_) => {}
+            Heard::Lost { words, .. } => {
+                if is_said && !is_launch {
+                    return Err(Problem::new(format!(
+                        "the relay went away before it answered ({words}); look with \
+                         `farhelm tail` whether it was done"
+                    )));
+                }
+                patience.lost(Instant::now());
+            }
+            Heard::Refused(words) => return Err(Problem::new(words)),
         }
-    };
-    let waited = tokio::time::timeout(ANSWER_WITHIN, conversation).await;
-    waited.unwrap_or_else(|_| Err(Problem::new("nobody answered within a minute")))
+    }
+}
+
+/// How long an answer is waited for.
+struct Patience {
+    is_launch: bool,
+    /// `None`: until it comes.
+    until: Option<Instant>,
+}
+
+impl Patience {
+    fn new(is_launch: bool, now: Instant) -> Self {
+        Self { is_launch, until: Some(now + ANSWER_WITHIN) }
+    }
+
+    /// The relay is there, and was told.
+    fn said(&mut self) {
+        if self.is_launch {
+            self.until = None;
+        }
+    }
+
+    /// The relay is away. It is tried again for a while.
+    fn lost(&mut self, now: Instant) {
+        self.until.get_or_insert(now + ANSWER_WITHIN);
+    }
+
+    async fn wait<T>(&self, next: impl Future<Output = T>) -> Result<T, Problem> {
+        let Some(until) = self.until else { return Ok(next.await) };
+        tokio::time::timeout_at(until, next).await.map_err(|_| {
+            if self.is_launch {
+                let words = "the relay has been away for a minute, so nobody can tell what became \
+                             of the launch; farhelm sessions shows what runs once it is back";
+                Problem::new(words)
+            } else {
+                Problem::new("nobody answered within a minute")
+            }
+        })
+    }
 }
 
 /// What became of the request, when this frame says so.
@@ -137,4 +177,33 @@ pub(super) fn print(is_json: bool, told: &Value, words: &str) -> Result<ExitCode
         output::aside(words);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_takes_as_long_as_the_relay_lets_it_unless_the_relay_is_away() {
+        let begun = Instant::now();
+        let mut patience = Patience::new(true, begun);
+        assert_eq!(patience.until, Some(begun + ANSWER_WITHIN), "nobody is there yet");
+        patience.said();
+        assert_eq!(patience.until, None);
+        let lost = begun + Duration::from_secs(80);
+        patience.lost(lost);
+        patience.lost(lost + Duration::from_secs(5));
+        assert_eq!(patience.until, Some(lost + ANSWER_WITHIN));
+        patience.said();
+        assert_eq!(patience.until, None, "it is back, and was told again");
+    }
+
+    #[test]
+    fn everything_else_is_answered_within_a_minute() {
+        let begun = Instant::now();
+        let mut patience = Patience::new(false, begun);
+        patience.said();
+        patience.lost(begun + Duration::from_secs(5));
+        assert_eq!(patience.until, Some(begun + ANSWER_WITHIN));
+    }
 }

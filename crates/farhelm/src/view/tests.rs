@@ -54,6 +54,23 @@ fn a_question_says_how_to_answer_it() {
 }
 
 #[test]
+fn a_run_that_was_cut_off_says_why_and_how_long_it_lasted() {
+    let told = |frame| View::new("s1", false).on_event(&event("run_ended", frame));
+    let cut = |lasted_ms: Option<u64>| {
+        let mut frame = json!({"outcome": "interrupted", "reason": "Farhelm stopped"});
+        if let Some(lasted_ms) = lasted_ms {
+            frame["lasted_ms"] = json!(lasted_ms);
+        }
+        told(frame)
+    };
+    assert_eq!(cut(None), "- interrupted: Farhelm stopped\n");
+    assert_eq!(cut(Some(4_900)), "- interrupted: Farhelm stopped, after 4 s\n");
+    assert_eq!(cut(Some(65_000)), "- interrupted: Farhelm stopped, after 1 min 5 s\n");
+    assert_eq!(cut(Some(7_260_000)), "- interrupted: Farhelm stopped, after 2 h 1 min\n");
+    assert_eq!(told(json!({"outcome": "completed"})), "- completed\n");
+}
+
+#[test]
 fn something_else_ends_the_line_of_a_draft() {
     let mut view = View::new("s1", true);
     view.on_delta(&delta("m", 0, "hel"));

@@ -150,6 +150,9 @@ fn run_ended(frame: &Value) -> String {
     if !reason.is_empty() {
         let _ = write!(told, ": {reason}");
     }
+    if let Some(lasted_ms) = frame["lasted_ms"].as_u64() {
+        let _ = write!(told, ", after {}", lasted(lasted_ms));
+    }
     let usage = &frame["usage"];
     if let (Some(input), Some(output)) =
         (usage["input_tokens"].as_u64(), usage["output_tokens"].as_u64())
@@ -161,6 +164,16 @@ fn run_ended(frame: &Value) -> String {
     }
     told.push('\n');
     told
+}
+
+/// How long something took: seconds below a minute, then minutes, then hours.
+fn lasted(duration_ms: u64) -> String {
+    let seconds = duration_ms / 1_000;
+    match (seconds / 3_600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
+    }
 }
 
 fn plan(frame: &Value) -> String {

@@ -417,9 +417,12 @@ fn a_relay_that_is_restarted_costs_the_program_nothing() {
 }
 
 #[test]
-fn without_a_session_or_with_an_unknown_one_it_says_so() {
+fn it_says_which_session_it_acts_on_or_that_there_is_none() {
     let place = Place::new();
     let _up = place.up(&[]);
+    let acts = place.run(&["control", "--session", "demo"]);
+    let words = String::from_utf8_lossy(&acts.stderr);
+    assert!(words.contains(&format!("session {}", demo(&place))), "{words}");
     let unnamed = place.run(&["control", "--output-format", "stream-json"]);
     assert_eq!(unnamed.status.code(), Some(2));
     let unknown = place.run(&["control", "--session", "nobody"]);

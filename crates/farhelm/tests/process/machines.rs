@@ -153,6 +153,16 @@ fn what_is_not_there_is_named_as_what_it_is() {
     let _up = place.up(&["--machine", "attic"]);
     let words = refused(&place, &["launch", "demo", "--machine", "mars"]);
     assert!(words.contains("no machine mars") && words.contains("attic"), "{words}");
+    for command in [
+        &["run", "demo", "--machine", "mars"][..],
+        &["resume", "--machine", "mars"],
+        &["resume", "--machine", "mars", "--agent", "demo"],
+        &["resume", "--machine", "mars", "thread-1"],
+        &["resume", "--machine", "mars", "--agent", "demo", "thread-1"],
+    ] {
+        let words = refused(&place, command);
+        assert!(words.contains("no machine mars") && words.contains("attic"), "{words}");
+    }
     let words = refused(&place, &["launch", "demo", "--workspace", "/does/not/exist"]);
     assert!(words.contains("There is no folder /does/not/exist"), "{words}");
     let folder = place.path("").display().to_string();

@@ -40,6 +40,11 @@ pub(super) fn mode_changed(view: &View) -> Value {
 fn result(view: &View, outcome: &Outcome, usage: Option<&Usage>, at: Timestamp) -> Value {
     let run = view.run.as_ref();
     let began_at = run.and_then(|run| run.began_at).unwrap_or(at);
+    let duration_ms = match outcome {
+        // Its end is told long after it came.
+        Outcome::Cut(cut) => cut.lasted_ms.unwrap_or(0),
+        Outcome::Completed | Outcome::Interrupted | Outcome::Failed(_) => at.ms_since(began_at),
+    };
     let unknown = Usage::default();
     let usage = usage.unwrap_or(&unknown);
     let count = |tokens: Option<u64>| tokens.unwrap_or(0);
@@ -49,8 +54,7 @@ fn result(view: &View, outcome: &Outcome, usage: Option<&Usage>, at: Timestamp) 
     #[expect(clippy::cast_precision_loss, reason = "no run costs a trillionth of that")]
     let cost = count(usage.cost_micro_usd) as f64 / 1_000_000.0;
     let mut frame = json!({
-        "type": "result", "duration_ms": at.ms_since(began_at),
-        "duration_api_ms": at.ms_since(began_at),
+        "type": "result", "duration_ms": duration_ms, "duration_api_ms": duration_ms,
         "num_turns": run.map_or(0, |run| run.messages), "stop_reason": null,
         "total_cost_usd": cost,
         "usage": {

@@ -3,7 +3,7 @@
 use domain::Content;
 use domain::content::{Author, Part};
 use domain::session::delivery::{Mode, Send};
-use domain::session::runs::Outcome;
+use domain::session::runs::{Cut, Outcome};
 use domain::session::status::{CloseReason, DownReason};
 use domain::session::{Change, Command, Report, Wish};
 use serde_json::{Value, json};
@@ -189,6 +189,19 @@ fn a_run_on_its_way_to_the_agent_is_stopped_as_soon_as_it_begins() {
     assert_eq!(owed.len(), 1, "the interrupt is owed: {owed:?}");
     relay.ends("run_1", Outcome::Interrupted);
     assert_eq!(kinds(&relay.heard("a")), ["status/thinking", "cancelled"]);
+}
+
+#[test]
+fn a_run_that_was_cut_off_is_cancelled_and_says_why() {
+    let mut relay = Relay::watched();
+    relay.sends("a", "r", "one");
+    relay.obey(Some("run_1"));
+    relay.heard("a");
+    let why = "Farhelm stopped on this machine".to_owned();
+    relay.ends("run_1", Outcome::Cut(Cut { why: why.clone(), lasted_ms: None }));
+    let heard = relay.heard("a");
+    assert_eq!(kinds(&heard), ["cancelled"]);
+    assert!(heard[0]["payload"].to_string().contains(&why), "{}", heard[0]);
 }
 
 // spec: blob/cancel.3

@@ -5,7 +5,7 @@ use domain::content::{
     Author, Message, Part, ToolCall, ToolDetail, ToolKind, ToolStatus, ToolUpdate,
 };
 use domain::passing::Voice;
-use domain::session::runs::Outcome;
+use domain::session::runs::{Cut, Outcome};
 use domain::session::transcript::Notice;
 use domain::session::{Report, status};
 use serde_json::json;
@@ -288,6 +288,26 @@ fn who_joins_during_a_run_hears_how_long_it_took_from_its_beginning() {
         let heard = relay.heard(name);
         let result = heard.iter().find(|it| it["type"] == "result").unwrap();
         assert_eq!(result["duration_ms"], 5_500, "{name}");
+    }
+}
+
+// spec: control/results.2, control/results.3
+#[test]
+fn a_run_that_was_cut_off_says_why_and_counts_no_time_in_which_nobody_knew_of_it() {
+    for (lasted_ms, told) in [(Some(4_000), 4_000), (None, 0)] {
+        let mut relay = Relay::watched();
+        relay.starts("run_1");
+        relay.heard("a");
+        relay.now = relay.now.plus_ms(60_000);
+        relay.ends("run_1", Outcome::Cut(Cut { why: "Farhelm stopped".to_owned(), lasted_ms }));
+        let heard = relay.heard("a");
+        assert_eq!(kinds(&heard)[0], "result/error_during_execution");
+        assert_eq!(heard[0]["errors"], json!(["Farhelm stopped"]));
+        assert_eq!(heard[0]["terminal_reason"], "aborted_streaming");
+        assert_eq!(
+            (&heard[0]["duration_ms"], &heard[0]["duration_api_ms"]),
+            (&json!(told), &json!(told))
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 use domain::content::{Part, ToolStatus};
 use domain::passing::Voice;
 use domain::session::Report;
-use domain::session::runs::Outcome;
+use domain::session::runs::{Cut, Outcome};
 use domain::session::transcript::Notice;
 use serde_json::{Value, json};
 
@@ -183,6 +183,23 @@ fn a_message_that_nobody_finished_ends_with_its_run() {
     assert_eq!(
         (&message["stopReason"], &message["errorMessage"]),
         (&json!("error"), &json!("the model is gone"))
+    );
+}
+
+// spec: pi/runs.3
+#[test]
+fn a_run_that_was_cut_off_ends_aborted_and_says_why() {
+    let mut relay = running();
+    relay.passes("m1", 0, Voice::Text, 0, "half a");
+    relay.heard("a");
+    let why = "Farhelm stopped on this machine".to_owned();
+    relay.ends("run_1", Outcome::Cut(Cut { why: why.clone(), lasted_ms: Some(4_000) }));
+    let heard = relay.heard("a");
+    let message = &heard.iter().find(|it| it["type"] == "message_end").unwrap()["message"];
+    assert_eq!(message["content"], json!([{ "type": "text", "text": "half a" }]));
+    assert_eq!(
+        (&message["stopReason"], &message["errorMessage"]),
+        (&json!("aborted"), &json!(why))
     );
 }
 

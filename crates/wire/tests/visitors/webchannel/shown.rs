@@ -1,7 +1,7 @@
 //! What a client sees of a session.
 
 use domain::content::{Author, Part, Sealed, ToolStatus};
-use domain::session::runs::Outcome;
+use domain::session::runs::{Cut, Outcome};
 use domain::session::status::DownReason;
 use domain::session::{Change, Command};
 use domain::{Content, Role};
@@ -86,6 +86,14 @@ fn a_run_that_is_cut_ends_what_streamed() {
     relay.starts("run_2");
     relay.ends("run_2", Outcome::Failed("the model is away".to_owned()));
     assert_eq!(relay.errors("o"), ["agent_error"]);
+    let why = "Farhelm stopped".to_owned();
+    relay.starts("run_cut");
+    relay.ends("run_cut", Outcome::Cut(Cut { why: why.clone(), lasted_ms: Some(4_000) }));
+    let [cut] = &relay.heard("o")[..] else { panic!() };
+    assert_eq!(
+        (&cut["payload"]["code"], &cut["payload"]["message"]),
+        (&json!("agent_error"), &json!(why))
+    );
     relay.starts("run_3");
     relay.ends("run_3", Outcome::Completed);
     assert_eq!(relay.heard("o").len(), 0);
