@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::frames("blob", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::run("blob", bytes));

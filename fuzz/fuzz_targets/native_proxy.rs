@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::frames("native_proxy", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::run("native_proxy", bytes));

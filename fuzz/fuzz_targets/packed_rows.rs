@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| store::packed_rows::row(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::run("packed_rows", bytes));

@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| agents::panel::profile::fuzzing::profile(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::run("panel_profiles", bytes));

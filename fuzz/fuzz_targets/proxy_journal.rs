@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| proxy::journal::fuzzing::journal(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::run("proxy_journal", bytes));

@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| store::codec::fuzzing::session_event(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| fuzz::run("session_events", bytes));

@@ -4,9 +4,24 @@
 mod fuzz;
 mod visitors;
 
-/// Frames, by the name of their target.
-pub fn frames(target: &str, bytes: &[u8]) {
-    for (name, play) in fuzz::lines::TARGETS {
+/// Targets whose inputs are not conversations with the relay.
+const OTHERS: [(&str, fn(&[u8])); 7] = [
+    ("clients", client::fuzzing::client),
+    ("fleet_events", store::codec::fuzzing::fleet_event),
+    ("packed_rows", store::packed_rows::row),
+    ("panel_profiles", agents::panel::profile::fuzzing::profile),
+    ("proxy_journal", proxy::journal::fuzzing::journal),
+    ("session_events", store::codec::fuzzing::session_event),
+    ("states", store::codec::fuzzing::state),
+];
+
+/// Plays an input of a target.
+///
+/// # Panics
+///
+/// Where something does not hold, and when no target has that name.
+pub fn run(target: &str, bytes: &[u8]) {
+    for (name, play) in fuzz::lines::TARGETS.into_iter().chain(OTHERS) {
         if name == target {
             return play(bytes);
         }

@@ -195,7 +195,7 @@ fn name_context(params: &mut Value, place: &Place, by_number: &str) {
 }
 
 fn value(mut answer: Value) -> Value {
-    answer["result"]["value"].take()
+    answer.pointer_mut("/result/value").map(Value::take).unwrap_or_default()
 }
 
 fn is_gone(message: &str) -> bool {

@@ -255,7 +255,7 @@ impl Machine {
 
     /// What was said while this client was away is told as if it came now.
     fn on_history(&mut self, mut payload: Value) -> Vec<Happening> {
-        let rows = payload["messages"].take();
+        let rows = payload.get_mut("messages").map(Value::take).unwrap_or_default();
         let mut missed = vec![];
         for row in rows.as_array().into_iter().flatten() {
             if self.is_news(&row["id"]) && self.has_history {

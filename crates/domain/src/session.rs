@@ -180,9 +180,6 @@ pub struct Performed {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
     head: Sequence,
-    /// When the last event was recorded.
-    #[serde(default)]
-    last_at: Timestamp,
     status: status::Status,
     sends: delivery::Sends,
     queue: queue::Queue,
@@ -261,7 +258,6 @@ impl Session {
     pub fn apply(&mut self, recorded: &Recorded) {
         let (sequence, at) = (recorded.sequence, recorded.at);
         self.head = sequence;
-        self.last_at = at;
         if let Some(LinkPosition { link, number }) = &recorded.position {
             let heard = self.heard.entry(link.clone()).or_default();
             *heard = (*heard).max(*number);

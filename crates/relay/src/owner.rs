@@ -285,6 +285,12 @@ impl Owner {
 
     async fn decide(&mut self, mut command: Command, reply: Reply, batch: &mut Batch) {
         if let Err(denied) = self.load().await {
+            // What is damaged stays so, and nothing is waited for; any other word is told again.
+            if let (Command::Proxy(word), Denied::Failed(_)) = (&command, &denied)
+                && word.position.is_some()
+            {
+                self.lost_words_of = Some(word.connection.clone());
+            }
             batch.outgoing.push(Outgoing::Denied(reply, denied));
             return;
         }

@@ -100,9 +100,8 @@ impl Relay {
         let hub = Hub::with_room_for(bounds.ring_bursts);
         let routes = Arc::new(Routes::default());
         let directory = Arc::new(Directory::default());
-        // No other sign of life is on the disk than what was recorded.
-        let mut alive_at = Timestamp(0);
         let (mut reached, mut remade, mut waiting) = (vec![], vec![], BTreeSet::new());
+        let mut heads = vec![];
         for row in books.streams().await? {
             let Some(card) = row.card else { continue };
             let card = store::codec::decode_card(&card).unwrap_or_else(|fault| {
@@ -110,8 +109,8 @@ impl Relay {
                 remade.push(row.id.clone());
                 Card { deadlines: None, ..Session::default().card() }
             });
-            alive_at = alive_at.max(card.last_at);
             if card.status.via().is_some() {
+                heads.push((row.id.clone(), row.head));
                 reached.push(row.id.clone());
             } else if let Some(at) = wakes_at(&card, policies.session) {
                 waiting.insert((at, row.id.clone()));
@@ -119,6 +118,7 @@ impl Relay {
             directory.show(&row.id, card);
             directory.advance(&row.id, row.head);
         }
+        let alive_at = last_recorded_at(&books, heads).await;
         let clock = ports.clock.clone();
         let fleet_loaded = fleet_owner::load(&books).await?;
         let fleet = FleetOwner {
@@ -469,6 +469,19 @@ impl Relay {
 /// When a session that is away must be woken; at once if its card does not say.
 fn wakes_at(card: &Card, policy: domain::session::Policy) -> Option<Timestamp> {
     card.deadlines.map_or(Some(Timestamp(0)), |deadlines| deadlines.next(policy))
+}
+
+/// When something was last recorded about one of these sessions: no other sign of life of the
+/// relay before this one is on the disk. What cannot be read says nothing.
+async fn last_recorded_at(books: &Books, heads: Vec<(SessionId, Sequence)>) -> Timestamp {
+    let mut last = Timestamp(0);
+    for (stream, head) in heads {
+        let after = Sequence(head.0.saturating_sub(1));
+        let page = books.events(EventsAsked { stream, after, upto: None, limit: 1 }).await;
+        let at = page.ok().and_then(|page| page.events.last().map(|recorded| recorded.at));
+        last = last.max(at.unwrap_or_default());
+    }
+    last
 }
 
 fn going_down() -> Denied {

@@ -194,7 +194,8 @@ impl Claude {
         match purpose {
             Purpose::Initialize => self.introduced(told.map(read::<Introduction>), now),
             Purpose::Settings(request) => {
-                let applied = told.ok().map(|mut told| read::<Applied>(told["applied"].take()));
+                let applied = told.ok().map(|told| told.get("applied").cloned());
+                let applied = applied.map(|it| read::<Applied>(it.unwrap_or_default()));
                 self.settings_told(applied, request, now);
             }
             Purpose::Interrupt => self.interrupted(told),

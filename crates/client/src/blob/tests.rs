@@ -87,6 +87,14 @@ fn words_whose_answer_was_lost_are_not_said_again_but_told() {
     assert_eq!(connect["method"], "connect");
 }
 
+#[test]
+fn a_history_that_is_none_is_not_shown() {
+    let mut client = connected();
+    for payload in [json!("nothing"), json!([]), json!(null), json!({ "messages": "none" })] {
+        assert_eq!(seen(&mut client, "session_changed", payload), []);
+    }
+}
+
 // spec: blob/clients.5
 #[test]
 fn what_was_missed_is_found_in_the_history_and_told_once() {

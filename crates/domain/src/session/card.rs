@@ -30,9 +30,6 @@ pub struct Card {
     /// Results of tools, as of when the card was made.
     #[serde(default)]
     pub results: u64,
-    /// When the last event was recorded, as of when the card was made.
-    #[serde(default)]
-    pub last_at: Timestamp,
     /// When time alone changes the session; `None` when the release that made the card did not
     /// say.
     #[serde(default)]
@@ -81,7 +78,6 @@ impl Session {
             run: self.runs.active().cloned(),
             messages: self.transcript.messages(),
             results: self.transcript.results(),
-            last_at: self.last_at,
             deadlines: Some(self.deadlines()),
         }
     }

@@ -484,7 +484,7 @@ impl Session {
             Change::Restarted { alive_at } => match &self.status.reach {
                 Reach::Up(_) => {
                     let reason = status::DownReason::ProxyDisconnected;
-                    let since = Some(self.last_at.max(*alive_at).min(now));
+                    let since = Some(now.min(*alive_at));
                     vec![Event::Status(status::Event::Down { reason, since })]
                 }
                 Reach::New | Reach::Down { .. } | Reach::Closed => vec![],

@@ -73,7 +73,6 @@ fn paired(number: u8) -> Outcome<Connection> {
         run: None,
         messages: 0,
         results: 0,
-        last_at: domain::Timestamp(0),
         deadlines: None,
     };
     let glance = Glance {

@@ -105,6 +105,15 @@ impl Book {
             Record::Launched(request.clone(), session.clone())
         };
         records.extend(self.launches.iter().map(launched));
+        for (attempt, settled) in self.inbox.all_settled() {
+            records.push(Record::Settled(attempt.clone(), settled.clone()));
+        }
+        // Before the sessions: a frame that closes one must not close what came after it.
+        records.push(Record::Acked(self.outbox.acked()));
+        for Numbered { number, frame: Outgoing { frame, means } } in self.outbox.unacked() {
+            let (frame, means) = (frame.clone(), means.clone());
+            records.push(Record::Frame { number: *number, frame, means });
+        }
         let opened = |(session, opened): (&SessionId, &Opened)| {
             Record::Opened(session.clone(), opened.clone())
         };
@@ -125,20 +134,12 @@ impl Book {
             let piece = |(delta, parent)| Record::Piece(session.clone(), delta, parent);
             records.extend(pieces.map(piece));
         }
-        for (attempt, settled) in self.inbox.all_settled() {
-            records.push(Record::Settled(attempt.clone(), settled.clone()));
-        }
         for (attempt, step, send) in self.inbox.open() {
             let (session, number) = (attempt.session.clone(), attempt.number);
             records.push(Record::Received { session, attempt: number, send: send.clone() });
             if step == Step::Attempting {
                 records.push(Record::Attempting(attempt.clone()));
             }
-        }
-        records.push(Record::Acked(self.outbox.acked()));
-        for Numbered { number, frame: Outgoing { frame, means } } in self.outbox.unacked() {
-            let (frame, means) = (frame.clone(), means.clone());
-            records.push(Record::Frame { number: *number, frame, means });
         }
         records
     }

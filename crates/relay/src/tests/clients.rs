@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::world::{Peer, SESSION, World, hello, send};
+use super::world::{Peer, SESSION, World, delta, hello, send};
 use crate::gate::Incoming;
 
 fn numbers(frames: &[Value]) -> Vec<u64> {
@@ -212,6 +212,22 @@ async fn a_client_that_waits_for_room_can_be_kicked() {
     world.rest().await;
     client.kick.close(1001, "going down");
     assert_eq!(client.close_code().await, 1001);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_waits_for_room_is_still_shown_what_other_sessions_say() {
+    let world = World::new().await;
+    let mut machine = world.machine_with(&[SESSION, "sess_2"]).await;
+    let mut client = world.client("ada").await;
+    world.hold_commits();
+    say_too_much(&mut client).await;
+    client.rest().await;
+    let mut words = delta(0, "words");
+    words["session_id"] = json!("sess_2");
+    machine.say(&words).await;
+    let shown = client.rest().await;
+    assert_eq!(shown.len(), 1, "{shown:?}");
+    assert_eq!(shown[0]["content"], "words");
 }
 
 #[tokio::test(start_paused = true)]

@@ -132,6 +132,38 @@ async fn only_sessions_whose_time_has_come_are_woken_when_the_relay_starts() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_asked_after_a_start_does_not_wait_until_every_overdue_session_is_loaded() {
+    const SESSIONS: i64 = 300;
+    for is_reached in [false, true] {
+        let world = World::with(Settings::with_grace(GRACE_MS)).await;
+        for number in 0..SESSIONS {
+            let session = format!("s{number}");
+            world.up(&session).await;
+            if is_reached {
+                world.runs(&session, "r1").await;
+            } else {
+                world.down(&session).await;
+            }
+            world.send(&session, "m1").await;
+        }
+        let stopped = world.kill();
+        tokio::time::advance(Duration::from_secs(3_600)).await;
+        let world = stopped.start().await;
+        world.up("fresh").await;
+        let owners = world.relay.metrics().owners.load(Ordering::Relaxed);
+        assert!(owners < SESSIONS / 3, "{owners} were loaded first");
+        // One that still waits for its turn hears of the restart before its machine is back.
+        let last = format!("s{}", SESSIONS - 1);
+        world.up(&last).await;
+        let ledger = world.ledger(&last).await;
+        assert!(ledger.iter().any(failed) && !ledger.iter().any(left), "{ledger:#?}");
+        for number in 0..SESSIONS {
+            world.recorded(&format!("s{number}"), failed).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_session_whose_card_does_not_say_its_deadlines_is_woken_once_to_tell_them() {
     let world = World::with(Settings::with_grace(GRACE_MS)).await;
     world.away("s1").await;

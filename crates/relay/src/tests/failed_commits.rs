@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use domain::LinkPosition;
 use domain::content::Digest;
 use domain::fleet;
 use domain::session::status::Via;
-use domain::session::{Command, Order, Report, Wish};
+use domain::session::{Command, Order, Report, Wish, Word};
 use store::Failure;
 use tokio::sync::mpsc;
 
@@ -63,6 +64,30 @@ async fn a_failed_commit_does_not_make_an_old_message_of_a_new_one() {
     fail_a_commit(&world).await;
     observe(&world, SOCKET, "x2", "Done.").await;
     assert_eq!(world.recorded_texts("s1").await, ["Done.", "Done."]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_word_is_not_recorded_without_the_one_before_it_for_which_the_ledger_could_not_be_read() {
+    let world = World::new().await;
+    let said = |connection: &str, number: u64| {
+        let position = Some(LinkPosition { link: "journal-1".into(), number });
+        let report = says(&format!("x{number}"), &number.to_string());
+        Command::Proxy(Word { connection: connection.into(), position, report })
+    };
+    world.up("s1").await;
+    fail_a_commit(&world).await;
+    world.disk.set_full(true);
+    let first = world.relay.command(&"s1".into(), said(SOCKET, 1)).await;
+    assert!(is_failed(&first), "{first:?}");
+    world.disk.set_full(false);
+    let second = world.relay.command(&"s1".into(), said(SOCKET, 2)).await;
+    assert!(is_failed(&second), "{second:?}");
+    // The next connection tells both again.
+    world.up_through("s1", "socket-2", Some("journal-1")).await;
+    for number in [1, 2] {
+        world.tell("s1", said("socket-2", number)).await;
+    }
+    assert_eq!(world.recorded_texts("s1").await, ["1", "2"]);
 }
 
 #[tokio::test(start_paused = true)]

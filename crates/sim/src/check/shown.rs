@@ -96,19 +96,49 @@ fn check_anew(name: &str, history: &History, anew: &Anew) -> Option<String> {
     })
 }
 
-/// What a client said, each time once, against what the ledger has of it.
-pub(crate) fn check_said(name: &str, history: &History, said: &[String]) -> Vec<String> {
+/// What a client said, each time once, against what the ledger has of it; and every answer that it
+/// was taken.
+pub(crate) fn check_said(
+    name: &str,
+    history: &History,
+    said: &[String],
+    lives: &[Life],
+) -> Vec<String> {
     let mut left: Vec<&String> = said.iter().collect();
     let (mut known, mut wrong) = (BTreeSet::new(), vec![]);
     for recorded in &history.events {
         let Event::Delivery(delivery::Event::Accepted(send)) = &recorded.event else { continue };
         // One that failed may be tried again, under its own id.
-        let text = send.text.open().filter(|_| send.by == name && known.insert(&send.id));
+        let text = send.text.open().filter(|_| send.by == name && known.insert(send.id.as_str()));
         let Some(text) = text else { continue };
         match left.iter().position(|said| *said == text) {
             Some(place) => drop(left.remove(place)),
             None => wrong.push(format!("{name}: {text:?} is recorded more often than said")),
         }
+    }
+    let mut taken = 0;
+    for frame in lives.iter().flat_map(|life| &life.frames) {
+        let frame: Value = serde_json::from_slice(frame).unwrap_or_default();
+        match frame["type"].as_str() {
+            // One dialect tells under which id, ...
+            Some("res") if frame["ok"] == true => {
+                let (run, status) = (&frame["payload"]["runId"], &frame["payload"]["status"]);
+                if let (Some(id), true) = (run.as_str(), status.is_string())
+                    && !known.contains(id)
+                {
+                    wrong.push(format!("{name}: {id} was taken and is not in the ledger"));
+                }
+            }
+            // ... another only that it was.
+            Some("response") if frame["command"] == "prompt" && frame["success"] == true => {
+                taken += 1;
+            }
+            Some(_) | None => {}
+        }
+    }
+    if taken > known.len() {
+        let recorded = known.len();
+        wrong.push(format!("{name}: {taken} messages were taken, {recorded} are in the ledger"));
     }
     wrong
 }

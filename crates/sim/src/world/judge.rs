@@ -118,7 +118,7 @@ impl World {
             if visitor.session != session.as_str() {
                 continue;
             }
-            wrong.extend(check::check_said(name, history, &state.said));
+            wrong.extend(check::check_said(name, history, &state.said, &state.lives));
             let view = state.lives.last().and_then(|life| {
                 let noted = life.testimony.lock();
                 noted.views.last().map(|view| view.session.clone())

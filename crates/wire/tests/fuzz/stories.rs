@@ -119,7 +119,7 @@ mod tests {
                 r#"{"settled":{"prompt":"q1","choice":"yes","settled":{"by_person""#,
                 r#"{"prompt":{"confirmed":"q1"}}"#,
             ],
-            &[r#""tool_name":"Bash""#],
+            &[r#""tool_name":"AskUserQuestion""#],
         ),
         (
             "pi/questions",

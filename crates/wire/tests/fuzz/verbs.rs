@@ -8,7 +8,7 @@
 //! | `starts RUN`, `ends RUN`, `stops RUN`, `fails RUN TEXT` | a run |
 //! | `says ID TEXT`, `types ID TEXT`, `streams ID OFFSET TEXT` | words of the agent, of its own user, in the making |
 //! | `calls ID TOOL INPUT`, `prints`, `returns`, `breaks ID OUTPUT` | a tool |
-//! | `asks ID [TIMEOUT_MS]`, `confirms ID`, `wonders ID QUESTIONS` | a prompt: with three buttons, with two, with questions |
+//! | `asks ID [TIMEOUT_MS]`, `confirms ID`, `wonders ID QUESTIONS` | a prompt: with three buttons, with two, with questions that a yes must answer |
 //! | `drops ID`, `keeps ID` | a prompt goes away; a machine that came back still has it |
 //! | `obeys [RUN]`, `refuses CODE` | the machine does what it is owed, or cannot |
 //! | `sends ID TEXT`, `answers PROMPT CHOICE`, `interrupts ID` | somebody at another client |
@@ -183,7 +183,9 @@ fn report(verb: &str, words: &mut Words<'_>, now: Timestamp) -> Option<Report> {
         }
         "wonders" => {
             let id = words.next();
-            Report::Asked(prompt(id, None, Some(words.rest()), now))
+            let mut prompt = prompt(id, None, Some(words.rest()), now);
+            prompt.choices.pop();
+            Report::Asked(prompt)
         }
         "drops" => Report::PromptGone(words.next().into()),
         "keeps" => Report::Resumed { prompts: vec![words.next().into()], run: None },
@@ -238,11 +240,13 @@ fn prompt(
     questions: Option<String>,
     detected_at: Timestamp,
 ) -> Prompt {
+    let has_questions = questions.is_some();
     let choice = |id: &str, effect| Choice {
         id: id.into(),
         label: id.to_uppercase(),
         is_default: id == "no",
         effect: Some(effect),
+        wants_answers: has_questions && effect == Effect::AllowOnce,
     };
     let detail = Detail {
         tool: Some("Bash".to_owned()),

@@ -68,6 +68,17 @@ fn a_request_that_is_not_answered_fails() {
 }
 
 #[test]
+fn settings_that_the_program_does_not_tell_are_as_they_were() {
+    for answer in [json!("words"), json!([]), json!(null), json!({ "applied": "words" })] {
+        let mut bench = Bench::up();
+        bench.control("r1", Control::ReadConfig);
+        let number = bench.driver.requests_asked();
+        let told = bench.hear(&answered(number, answer));
+        assert_eq!(failure_of(&told, "r1"), None);
+    }
+}
+
+#[test]
 fn the_configuration_is_read_anew_or_as_it_was_last() {
     let mut bench = Bench::up();
     bench.control("r1", Control::ReadConfig);

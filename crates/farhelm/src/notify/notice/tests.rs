@@ -19,7 +19,6 @@ fn card() -> Card {
         run: None,
         messages: 0,
         results: 0,
-        last_at: domain::Timestamp(0),
         deadlines: None,
     }
 }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use wire::native::frames::ResumableListRequest;
 use wire::native::{Denied, Question};
 
+use super::plain;
 use crate::gate::Incoming;
 use crate::tests::world::{Peer, SESSION, World, heartbeat, hello, person, report, wish};
 
@@ -92,17 +93,54 @@ async fn pending_reports_are_recorded_once_even_if_their_machine_is_kicked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_waits_for_room_can_be_kicked() {
+async fn orders_that_wait_for_a_kicked_machine_go_to_its_next_connection() {
     let world = World::new().await;
-    let mut machine = world.machine().await;
-    world.hold_commits();
+    let (mut machine, sessions) = plain(&world, 1).await;
+    machine.stop_reading();
+    for id in ["m1", "m2", "m3"] {
+        world.relay.command(&sessions[0], wish(id)).await.unwrap();
+    }
+    machine.kick.close(1001, "going down");
+    machine.read_again();
+    assert_eq!(machine.close_code().await, 1001);
+    drop(machine);
+    world.rest().await;
+    let (mut machine, _) = plain(&world, 1).await;
+    let told = machine.rest().await;
+    let ids: Vec<_> = told.iter().filter_map(|it| it["client_message_id"].as_str()).collect();
+    assert_eq!(ids, ["m1", "m2", "m3"]);
+}
+
+/// More than may wait for its commit.
+async fn report_too_much(machine: &mut Peer) {
     let large = "x".repeat(1 << 20);
     for number in 1..=9 {
         machine.reports(number, &large).await;
     }
-    world.rest().await;
+    machine.rest().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_waits_for_room_can_be_kicked() {
+    let world = World::new().await;
+    let mut machine = world.machine().await;
+    world.hold_commits();
+    report_too_much(&mut machine).await;
     machine.kick.close(1001, "going down");
     assert_eq!(machine.close_code().await, 1001);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_waits_for_room_is_still_asked_what_needs_no_commit() {
+    let world = World::new().await;
+    let mut machine = world.machine().await;
+    world.hold_commits();
+    report_too_much(&mut machine).await;
+    let (ada, question) = (person("ada"), Question::Resumable(ResumableListRequest::default()));
+    tokio::select! {
+        answer = world.relay.answer(&ada, &question) => panic!("it was not asked: {answer:?}"),
+        _ = machine.hear("resumable_list") => {}
+    }
 }
 
 #[tokio::test(start_paused = true)]
