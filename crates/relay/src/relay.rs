@@ -28,6 +28,10 @@ use crate::watchers::Watchers;
 /// How often the ledger's upkeep is offered.
 const UPKEEP_EVERY: Duration = Duration::from_secs(1);
 
+/// How often an erasure is tried whose outcome is unknown, and how long after the last try.
+const ERASE_TRIES: u32 = 3;
+const ERASE_AGAIN_AFTER: Duration = Duration::from_millis(250);
+
 /// Times that a person may configure.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Policies {
@@ -241,10 +245,24 @@ impl Relay {
         // otherwise bring it back.
         self.fleet(fleet::Command::Erased(session.clone())).await?;
         self.owners().remove(session);
-        let erased = self.0.shared.books.erase(session).await;
-        erased.map_err(|fault| Denied::Failed(fault.to_string()))?;
+        self.erase_stream(session).await.map_err(|fault| Denied::Failed(fault.to_string()))?;
         self.0.shared.directory.remove(session);
         Ok(())
+    }
+
+    /// Erasing twice is erasing once. What was erased and is said to be there would begin again
+    /// from nothing, so a disk that does not answer is asked again.
+    async fn erase_stream(&self, session: &SessionId) -> Result<(), store::Fault> {
+        let mut tries = 1;
+        loop {
+            match self.0.shared.books.erase(session).await {
+                Err(store::Fault::Io { .. } | store::Fault::NeedsReopen) if tries < ERASE_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(ERASE_AGAIN_AFTER).await;
+                }
+                answer => return answer,
+            }
+        }
     }
 
     fn refuse_reached(&self, session: &SessionId) -> Result<(), Denied> {
