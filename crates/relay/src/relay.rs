@@ -11,6 +11,7 @@ use domain::passing::Delta;
 use domain::session::status::DownReason;
 use domain::session::{Card, Change, Command, Session};
 use domain::{ClientKey, ConnectionId, Refusal, RequestId, Sequence, SessionId, Timestamp};
+use store::Fault;
 use tokio::sync::{mpsc, oneshot};
 use wire::native::{Denied, Listing};
 
@@ -81,7 +82,7 @@ impl Relay {
         ports: Ports,
         policies: Policies,
         metrics: Arc<Metrics>,
-    ) -> Result<Self, store::Fault> {
+    ) -> Result<Self, Fault> {
         Self::start_within(Bounds::default(), books, ports, policies, metrics).await
     }
 
@@ -92,7 +93,7 @@ impl Relay {
         ports: Ports,
         policies: Policies,
         metrics: Arc<Metrics>,
-    ) -> Result<Self, store::Fault> {
+    ) -> Result<Self, Fault> {
         let hub = Hub::with_room_for(bounds.ring_bursts);
         let routes = Arc::new(Routes::default());
         let directory = Arc::new(Directory::default());
@@ -252,11 +253,11 @@ impl Relay {
 
     /// Erasing twice is erasing once. What was erased and is said to be there would begin again
     /// from nothing, so a disk that does not answer is asked again.
-    async fn erase_stream(&self, session: &SessionId) -> Result<(), store::Fault> {
+    async fn erase_stream(&self, session: &SessionId) -> Result<(), Fault> {
         let mut tries = 1;
         loop {
             match self.0.shared.books.erase(session).await {
-                Err(store::Fault::Io { .. } | store::Fault::NeedsReopen) if tries < ERASE_TRIES => {
+                Err(Fault::Io { .. } | Fault::NeedsReopen | Fault::Full) if tries < ERASE_TRIES => {
                     tries += 1;
                     tokio::time::sleep(ERASE_AGAIN_AFTER).await;
                 }

@@ -101,8 +101,16 @@ impl Place {
 
     /// A passing event. Whether it goes on from what was shown.
     pub(super) fn takes(&mut self, passing: &Passing) -> bool {
-        let is_live = self.tail.as_ref().is_some_and(|tail| !tail.is_behind());
-        is_live && passing.after >= self.joined_at && self.drafts.take(&passing.delta)
+        let Some(tail) = self.tail.as_ref().filter(|tail| !tail.is_behind()) else { return false };
+        if passing.after < self.joined_at {
+            return false;
+        }
+        if passing.delta.offset == 0 && passing.after < tail.cursor() {
+            // The events were shown ahead of the ring, and may have ended what begins here.
+            self.is_unsure = true;
+            return false;
+        }
+        self.drafts.take(&passing.delta)
     }
 
     pub(super) fn lagged(&mut self, head: Sequence) {
@@ -232,6 +240,17 @@ mod tests {
         assert!(place.asks());
         assert!(place.joined(Sequence(7), &[words]));
         assert!(place.takes(&passing(7, 6, " and on")));
+    }
+
+    #[test]
+    fn words_that_began_before_what_was_shown_may_be_over() {
+        let mut place = Place::new("s".into());
+        assert!(place.joined(Sequence(5), &[]));
+        assert!(place.shows(&event(6)), "shown ahead of the ring");
+        assert!(!place.takes(&passing(5, 0, "so far")));
+        assert!(place.asks());
+        assert!(place.joined(Sequence(6), &[]));
+        assert!(place.takes(&passing(6, 0, "new")));
     }
 
     #[test]
