@@ -10,6 +10,7 @@ use domain::fleet::{self, Claim, Fleet, Launch, Named};
 use domain::passing::Delta;
 use domain::session::{Card, Change, Command, Session};
 use domain::{ClientKey, ConnectionId, Refusal, RequestId, Sequence, SessionId, Timestamp};
+use store::Fault;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use wire::native::{Denied, Listing};
 
@@ -30,6 +31,10 @@ const UPKEEP_EVERY: Duration = Duration::from_secs(1);
 /// Sessions that are loaded at once only because a time came. More wait for their turn, so that
 /// what people ask for after a start does not wait for all of them.
 const WOKEN_AT_ONCE_MAX: usize = 32;
+
+/// How often an erasure is tried whose outcome is unknown, and how long after the last try.
+const ERASE_TRIES: u32 = 3;
+const ERASE_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 /// Times that a person may configure.
 #[derive(Debug, Clone, Copy, Default)]
@@ -85,7 +90,7 @@ impl Relay {
         ports: Ports,
         policies: Policies,
         metrics: Arc<Metrics>,
-    ) -> Result<Self, store::Fault> {
+    ) -> Result<Self, Fault> {
         Self::start_within(Bounds::default(), books, ports, policies, metrics).await
     }
 
@@ -96,7 +101,7 @@ impl Relay {
         ports: Ports,
         policies: Policies,
         metrics: Arc<Metrics>,
-    ) -> Result<Self, store::Fault> {
+    ) -> Result<Self, Fault> {
         let hub = Hub::with_room_for(bounds.ring_bursts);
         let routes = Arc::new(Routes::default());
         let directory = Arc::new(Directory::default());
@@ -258,10 +263,24 @@ impl Relay {
         // otherwise bring it back.
         self.fleet(fleet::Command::Erased(session.clone())).await?;
         self.owners().remove(session);
-        let erased = self.0.shared.books.erase(session).await;
-        erased.map_err(|fault| Denied::Failed(fault.to_string()))?;
+        self.erase_stream(session).await.map_err(|fault| Denied::Failed(fault.to_string()))?;
         self.0.shared.directory.remove(session);
         Ok(())
+    }
+
+    /// Erasing twice is erasing once. What was erased and is said to be there would begin again
+    /// from nothing, so a disk that does not answer is asked again.
+    async fn erase_stream(&self, session: &SessionId) -> Result<(), Fault> {
+        let mut tries = 1;
+        loop {
+            match self.0.shared.books.erase(session).await {
+                Err(Fault::Io { .. } | Fault::NeedsReopen | Fault::Full) if tries < ERASE_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(ERASE_AGAIN_AFTER).await;
+                }
+                answer => return answer,
+            }
+        }
     }
 
     fn refuse_reached(&self, session: &SessionId) -> Result<(), Denied> {

@@ -33,6 +33,8 @@ pub(crate) struct History {
     pub(crate) is_erased: bool,
     /// The oldest event that retention left.
     pub(crate) first_kept: u64,
+    /// Whether a reader of the ledger failed in this world.
+    pub(crate) has_unread: bool,
 }
 
 /// Reads a session's ledger back.
@@ -47,7 +49,7 @@ pub(crate) fn read(
     let mut events = archive.before(session, first_kept);
     events.extend(kept);
     let first_kept = page.first_kept.0;
-    Ok(History { session: session.clone(), events, is_erased, first_kept })
+    Ok(History { session: session.clone(), events, is_erased, first_kept, has_unread: false })
 }
 
 /// The ledger by itself.

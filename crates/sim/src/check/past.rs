@@ -86,7 +86,9 @@ fn blob(name: &str, history: &History, view: &View, frame: &Value) -> Option<Str
     let gone = due.iter().take_while(|(sequence, _)| *sequence < history.first_kept).count();
     let begin = due.len().checked_sub(read.len());
     let is_end = begin.is_some_and(|begin| due[begin..].iter().map(|(_, it)| it).eq(&read));
-    let is_whole = read.len() == RECENT || begin.is_some_and(|begin| begin <= gone);
+    // "What was said is not to be had; what happens is": a client comes in without the past.
+    let is_unread = history.has_unread && read.is_empty();
+    let is_whole = read.len() == RECENT || is_unread || begin.is_some_and(|begin| begin <= gone);
     let is_good = is_end && is_whole;
     (!is_good).then(|| format!("{name}: the last messages were {read:?}, and {due:?} was due"))
 }

@@ -10,6 +10,9 @@ use super::{Outcome, World};
 use crate::check::{self, Fleet, History};
 use crate::effects::Effect;
 
+/// A session's history, or what is wrong about its not being there.
+type Read = Result<History, Option<String>>;
+
 impl World {
     pub(super) async fn judge(mut self, tells_ledgers: bool) -> Outcome {
         self.relay.kill();
@@ -21,7 +24,10 @@ impl World {
                 let mut histories = vec![];
                 for history in read {
                     match history {
-                        Ok(history) => histories.push(history),
+                        Ok(history) => {
+                            let has_unread = self.effects.met().times(Effect::ReadFailed) > 0;
+                            histories.push(History { has_unread, ..history });
+                        }
                         Err(wrong) => outcome.wrong.extend(wrong),
                     }
                 }
@@ -48,10 +54,7 @@ impl World {
     }
 
     /// The fleet's history and every session's, or what is wrong about its not being there.
-    #[expect(clippy::type_complexity, reason = "read in one place")]
-    async fn read_ledgers(
-        &self,
-    ) -> Result<(Fleet, Vec<Result<History, Option<String>>>), store::Fault> {
+    async fn read_ledgers(&self) -> Result<(Fleet, Vec<Read>), store::Fault> {
         let ledger = loop {
             match self.disk.open() {
                 Err(store::Fault::Locked { .. }) => tokio::task::yield_now().await,

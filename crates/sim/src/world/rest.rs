@@ -65,6 +65,7 @@ impl World {
             self.settle();
             self.reconnect();
             self.notice_launches();
+            self.ask_for_histories();
             tokio::time::sleep(LOOK_EVERY).await;
             let now = self.relay.heads();
             looks = if now == heads { looks + 1 } else { 0 };
@@ -127,18 +128,28 @@ impl World {
                 self.wrong.push(format!("{session}: is not listed at the end"));
             }
             let (send, history) = (format!("probe-{number}"), format!("history-{number}"));
-            let ask = json!({
-                "type": "history_request", "protocol_version": 1, "request_id": history,
-                "session_id": session, "after_sequence": 0,
-            });
             self.people[0].does(client_node::Deed::Send {
                 session: session.clone(),
                 id: send.clone(),
                 text: format!("hello {send}"),
             });
-            self.people[0].does(client_node::Deed::Control(ask));
             self.note(&format!("{session} is asked once more, expecting {refusal:?}"));
             self.probes.push(Probe { session, send, history, refusal });
+        }
+    }
+
+    /// Until each is answered: this client may be about to connect.
+    fn ask_for_histories(&self) {
+        let person = &self.people[0];
+        let unread = person.look(|seen| {
+            let unread = self.probes.iter().filter(|probe| !seen.read.contains_key(&probe.history));
+            unread.cloned().collect::<Vec<_>>()
+        });
+        for Probe { session, history, .. } in unread {
+            person.does(client_node::Deed::Control(json!({
+                "type": "history_request", "protocol_version": 1, "request_id": history,
+                "session_id": session, "after_sequence": 0,
+            })));
         }
     }
 

@@ -63,7 +63,10 @@ impl World {
             28..30 if self.disk.files().is_some() => self.harm_files().await,
             _ => {
                 self.note("a while passes");
-                tokio::time::sleep(Duration::from_secs(self.rng.below(45))).await;
+                for _ in 0..self.rng.below(45) {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    self.relight().await;
+                }
             }
         }
     }

@@ -44,15 +44,16 @@ impl Place {
     }
 
     /// It is known where to begin, or how things stand after catching up. Whether that may be told:
-    /// words in the making follow events, and where those are still to be shown, how things stand
-    /// is asked for again once they are.
+    /// words in the making follow events. Where those are still to be shown, or later ones were
+    /// shown already, which may have ended the words, how things stand is asked for again.
     pub(super) fn joined(&mut self, head: Sequence, drafts: &[Delta]) -> bool {
         self.is_asking = false;
         self.known = self.known.max(head);
         let is_first = self.tail.is_none();
         let tail = self.tail.get_or_insert(Tail::new(head));
         tail.on_lag(self.known);
-        if !is_first && tail.is_behind() {
+        if !is_first && (tail.is_behind() || head < tail.cursor()) {
+            self.is_unsure = true;
             return false;
         }
         self.drafts = Drafts::without_words();
@@ -100,8 +101,16 @@ impl Place {
 
     /// A passing event. Whether it goes on from what was shown.
     pub(super) fn takes(&mut self, passing: &Passing) -> bool {
-        let is_live = self.tail.as_ref().is_some_and(|tail| !tail.is_behind());
-        is_live && passing.after >= self.joined_at && self.drafts.take(&passing.delta)
+        let Some(tail) = self.tail.as_ref().filter(|tail| !tail.is_behind()) else { return false };
+        if passing.after < self.joined_at {
+            return false;
+        }
+        if passing.delta.offset == 0 && passing.after < tail.cursor() {
+            // The events were shown ahead of the ring, and may have ended what begins here.
+            self.is_unsure = true;
+            return false;
+        }
+        self.drafts.take(&passing.delta)
     }
 
     pub(super) fn lagged(&mut self, head: Sequence) {
@@ -231,6 +240,29 @@ mod tests {
         assert!(place.asks());
         assert!(place.joined(Sequence(7), &[words]));
         assert!(place.takes(&passing(7, 6, " and on")));
+    }
+
+    #[test]
+    fn words_that_began_before_what_was_shown_may_be_over() {
+        let mut place = Place::new("s".into());
+        assert!(place.joined(Sequence(5), &[]));
+        assert!(place.shows(&event(6)), "shown ahead of the ring");
+        assert!(!place.takes(&passing(5, 0, "so far")));
+        assert!(place.asks());
+        assert!(place.joined(Sequence(6), &[]));
+        assert!(place.takes(&passing(6, 0, "new")));
+    }
+
+    #[test]
+    fn how_things_stood_before_what_was_shown_since_is_not_told() {
+        let mut place = Place::new("s".into());
+        assert!(place.joined(Sequence(5), &[]));
+        place.lagged(Sequence(5));
+        assert!(place.asks());
+        assert!(place.shows(&event(6)), "it may have ended what was in the making");
+        assert!(!place.joined(Sequence(5), &[passing(5, 0, "so far").delta]));
+        assert!(place.asks());
+        assert!(place.joined(Sequence(6), &[]));
     }
 
     #[test]
