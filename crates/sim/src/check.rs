@@ -293,13 +293,13 @@ fn check_answers(history: &History) -> Vec<String> {
 /// What the agent said of a file is what was sent with the message, and the transcript names it.
 fn check_files(history: &History) -> Vec<String> {
     let session = &history.session;
-    let mut sent: BTreeMap<&MessageId, Vec<&str>> = BTreeMap::new();
+    let mut files_of: BTreeMap<&MessageId, Vec<&str>> = BTreeMap::new();
     let mut wrong = vec![];
     for recorded in &history.events {
         match &recorded.event {
             Event::Delivery(delivery::Event::Accepted(send)) => {
                 let names = send.attachments.iter().map(|file| file.name.as_str()).collect();
-                sent.insert(&send.id, names);
+                files_of.insert(&send.id, names);
             }
             Event::Transcript(transcript::Event::Message(message)) => {
                 let parts = message.parts.open().into_iter().flatten();
@@ -311,8 +311,8 @@ fn check_files(history: &History) -> Vec<String> {
                         Part::Thinking(_) | Part::Image(_) | Part::ToolCall(_) => {}
                     }
                 }
-                if sent.get(&message.id).is_some_and(|due| *due != files) {
-                    let due = &sent[&message.id];
+                if files_of.get(&message.id).is_some_and(|due| *due != files) {
+                    let due = &files_of[&message.id];
                     wrong.push(format!("{session}: {} has {files:?}, not {due:?}", message.id));
                 }
                 if let Some(said) = text.strip_prefix("echo: look m")
