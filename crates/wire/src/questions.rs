@@ -32,8 +32,6 @@ pub(crate) struct Question {
     pub(crate) is_long: bool,
     /// It may stay without an answer.
     pub(crate) is_optional: bool,
-    /// It is a field of a schema, whose answer goes by its name and has its type.
-    pub(crate) is_field: bool,
     kind: Kind,
 }
 
@@ -48,7 +46,9 @@ pub(crate) struct Pick {
 /// As what the agent wants to read the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// One text, also of several options.
+    /// One text, also of several options: a question of a list.
+    Listed,
+    /// One text: a field of a schema, as the kinds below.
     Text,
     Integer,
     Number,
@@ -56,16 +56,21 @@ enum Kind {
 }
 
 impl Question {
+    /// Whether it is a field of a schema, whose answer goes by its name and has its type.
+    pub(crate) fn is_field(&self) -> bool {
+        self.kind != Kind::Listed
+    }
+
     /// The answer that these options make; in the order of `picked`.
     pub(crate) fn picked(&self, picked: &[usize]) -> Value {
         let picks = picked.iter().filter_map(|at| self.options.get(*at));
         match self.kind {
             Kind::List => picks.map(|pick| pick.value.clone()).collect(),
-            Kind::Text | Kind::Integer | Kind::Number if self.is_many => {
+            Kind::Listed | Kind::Text | Kind::Integer | Kind::Number if self.is_many => {
                 let labels: Vec<_> = picks.map(|pick| pick.label.as_str()).collect();
                 json!(labels.join(", "))
             }
-            Kind::Text | Kind::Integer | Kind::Number => {
+            Kind::Listed | Kind::Text | Kind::Integer | Kind::Number => {
                 picks.map(|pick| pick.value.clone()).next().unwrap_or_default()
             }
         }
@@ -75,7 +80,7 @@ impl Question {
     pub(crate) fn written(&self, words: &str) -> Result<Value, String> {
         let trimmed = words.trim();
         match self.kind {
-            Kind::Text => Ok(json!(words)),
+            Kind::Listed | Kind::Text => Ok(json!(words)),
             Kind::List => Ok(json!([words])),
             Kind::Integer => {
                 let number = trimmed.parse::<i64>();
@@ -172,8 +177,7 @@ fn listed(raw: &Value) -> Option<Question> {
         is_many: raw["multiSelect"] == true || raw["multi_select"] == true,
         is_long: raw["multiline"] == true,
         is_optional: false,
-        is_field: false,
-        kind: Kind::Text,
+        kind: Kind::Listed,
     })
 }
 
@@ -222,7 +226,6 @@ fn property(name: &str, raw: &Value, is_required: bool) -> Option<Question> {
         is_many: several.is_some(),
         is_long: false,
         is_optional: !is_required,
-        is_field: true,
         kind,
     })
 }
@@ -263,7 +266,7 @@ pub(crate) fn translated(questions: &[Question], given: Map<String, Value>) -> M
 impl Question {
     /// A client's answer as the agent reads it. `None` leaves it as it is.
     fn said(&self, value: &Value) -> Option<Value> {
-        let words = value.as_str().filter(|_| self.is_field)?;
+        let words = value.as_str().filter(|_| self.is_field())?;
         let at = |words: &str| self.options.iter().position(|pick| pick.label == words.trim());
         match (at(words), self.is_many) {
             (Some(at), _) => Some(self.picked(&[at])),

@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn an_event_that_was_shown_by_two_frames_does_not_pass() {
-        let ledger = vec![started(1, "r1"), ended(2, "r1")];
+        let ledger = [started(1, "r1"), ended(2, "r1")];
         let seen = |sequences: &[u64]| Seen {
             events: sequences.iter().map(|sequence| (*sequence, String::new())).collect(),
             ..Seen::default()

@@ -137,7 +137,7 @@ fn answered(
         Some(_) | None => Map::new(),
     };
     let is_enough = |it: &Question| it.is_optional || answers.contains_key(&it.key);
-    let is_form = questions.iter().any(|it| it.is_field);
+    let is_form = questions.iter().any(Question::is_field);
     let has_enough = if is_form { questions.iter().all(is_enough) } else { !answers.is_empty() };
     if !has_enough {
         return Err("These questions need their answers in updatedInput.answers");
