@@ -72,6 +72,8 @@ impl World {
                 Ok(history) if is_damaged && !self.is_as_before(&history) => {
                     Err(Some(format!("{session}: a flipped bit was not noticed")))
                 }
+                // What it holds can be read, and it refuses: what waited in it stays where it is.
+                Ok(_) if is_damaged && self.is_refused(&session) => Err(None),
                 Ok(history) => Ok(history),
                 Err(store::Fault::Corrupt { stream, .. })
                     if is_damaged && stream.as_ref() == Some(&session) =>
