@@ -96,7 +96,7 @@ impl Connection {
             }
             Event::Status(status::Event::Up { .. }) => {
                 let waiting = std::mem::take(&mut self.asked_again.waiting);
-                waiting.iter().flat_map(|prompt| self.ask(prompt)).collect()
+                waiting.iter().filter_map(|prompt| self.ask(prompt)).collect()
             }
             Event::Prompt(_)
             | Event::Status(_)

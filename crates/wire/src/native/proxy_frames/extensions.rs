@@ -72,7 +72,11 @@ pub(in crate::native) fn without_extensions(text: &str) -> Option<String> {
 fn strip(value: &mut Value, way: &[&str], fields: &[&str]) -> bool {
     match (value, way) {
         (Value::Array(entries), way) => {
-            entries.iter_mut().fold(false, |found, entry| strip(entry, way, fields) || found)
+            let mut found = false;
+            for entry in entries {
+                found |= strip(entry, way, fields);
+            }
+            found
         }
         (Value::Object(object), []) => {
             let before = object.len();
