@@ -51,6 +51,8 @@ pub(crate) struct FleetOwner {
     pub loaded: Option<Loaded<Fleet>>,
     /// The last event that was shown.
     pub shown: Sequence,
+    /// Whether a commit failed since connections were last looked after.
+    pub has_lost_a_commit: bool,
 }
 
 impl FleetOwner {
@@ -66,10 +68,14 @@ impl FleetOwner {
             tokio::select! {
                 biased;
                 input = inbox.recv() => match input {
-                    Some(input) => self.take(input).await,
+                    Some(input) => {
+                        self.notice_lost_connections().await;
+                        self.take(input).await;
+                    }
                     None => return,
                 },
                 () = tokio::time::sleep(nap) => {
+                    self.notice_lost_connections().await;
                     let _ = self.perform(&Command::Tick).await;
                 }
             }
@@ -80,6 +86,22 @@ impl FleetOwner {
         let now = self.clock.now();
         let deadline = self.loaded.as_ref().and_then(|it| it.state.deadline(self.policy));
         Duration::from_millis(deadline.map_or(NAP_MS_MAX, |at| at.ms_since(now).min(NAP_MS_MAX)))
+    }
+
+    /// The end of a connection may have been in a commit that failed, and nobody tells it again.
+    async fn notice_lost_connections(&mut self) {
+        if !self.has_lost_a_commit {
+            return;
+        }
+        let routes = self.routes.clone();
+        let Ok(fleet) = self.fleet().await else { return };
+        let connected = fleet.machines().all().filter_map(|(_, machine)| machine.via.as_ref());
+        let lost = connected.filter(|via| routes.to(&via.connection).is_none());
+        let lost: Vec<ConnectionId> = lost.map(|via| via.connection.clone()).collect();
+        self.has_lost_a_commit = false;
+        for connection in lost {
+            let _ = self.perform(&Command::Disconnected(connection)).await;
+        }
     }
 
     async fn take(&mut self, input: Input) {
@@ -159,6 +181,7 @@ impl FleetOwner {
             Some((_, Err(lost))) => {
                 tracing::error!(%lost, "the fleet's events could not be recorded");
                 self.loaded = None;
+                self.has_lost_a_commit = true;
                 Err(Denied::Failed(lost.to_string()))
             }
             None => Err(Denied::Failed("the relay is going down".to_owned())),

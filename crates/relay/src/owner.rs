@@ -7,6 +7,7 @@
 //!
 //! Not here: what commands lead to (`domain`), group commit across sessions (`books`).
 
+mod loading;
 mod outgoing;
 
 use std::collections::{BTreeSet, VecDeque};
@@ -16,29 +17,27 @@ use std::time::Duration;
 
 use domain::passing::{Delta, Drafts, Passing};
 use domain::session::delivery::{self, State, Told};
-use domain::session::status::{Health, Reach};
 use domain::session::{
     self, Card, Change, Command, Deadlines, Event, Glance, OrderKey, Performed, Policy,
     ReplayCursor, Session, Wish,
 };
-use domain::{ConnectionId, Sequence, SessionId, Timestamp};
+use domain::{ConnectionId, Refusal, Sequence, SessionId, Timestamp};
 use store::{Append, AppendRefused, Entry, Epoch, Fault, Snapshot};
 use tokio::sync::{mpsc, oneshot};
 use wire::native::{Cache, Denied};
 use wire::visitor::Encoded;
 
-use crate::books::{Appended, Books, EventsAsked, Lost};
+use crate::books::{Appended, Books, Lost};
 use crate::directory::Directory;
 use crate::gate::RoomTaken;
 use crate::hub::{Hub, Passed, Published};
-use crate::load;
 use crate::metrics::{Held, Metrics};
 use crate::ports::Clock;
 use crate::routes::Routes;
 use crate::tasks::Tasks;
 
-use outgoing::{DAMAGED_WORDS, damaged, denied};
 pub(crate) use outgoing::{Outgoing, Reply, SESSION_DAMAGED};
+use outgoing::{damaged, denied};
 
 /// Commands that may wait for one session.
 pub(crate) const INBOX_MAX: usize = 1_024;
@@ -284,6 +283,7 @@ impl Owner {
     }
 
     async fn decide(&mut self, mut command: Command, reply: Reply, batch: &mut Batch) {
+        let had_given_up = self.gave_up;
         if let Err(denied) = self.load().await {
             // What is damaged stays so, and nothing is waited for; any other word is told again.
             if let (Command::Proxy(word), Denied::Failed(_)) = (&command, &denied)
@@ -293,6 +293,9 @@ impl Owner {
             }
             batch.outgoing.push(Outgoing::Denied(reply, denied));
             return;
+        }
+        if had_given_up {
+            self.notice_lost_connection(batch);
         }
         if let Err(fault) = self.look_up_earlier(&mut command).await {
             batch.outgoing.push(Outgoing::Denied(reply, denied(&fault)));
@@ -305,24 +308,29 @@ impl Owner {
             batch.outgoing.push(Outgoing::Denied(reply, Denied::Failed(words)));
             return;
         }
+        let answer = match self.perform(&command, batch) {
+            Some(Ok(published)) => Outgoing::Done(reply, published),
+            Some(Err(refusal)) => Outgoing::Denied(reply, Denied::Refused(refusal)),
+            None => return,
+        };
+        batch.outgoing.push(answer);
+    }
+
+    fn perform(
+        &mut self,
+        command: &Command,
+        batch: &mut Batch,
+    ) -> Option<Result<Vec<Arc<Published>>, Refusal>> {
         let now = self.shared.clock.now();
-        let Some(loaded) = self.loaded.as_mut() else { return };
+        let loaded = self.loaded.as_mut()?;
         let Performed { overdue, outcome } =
-            loaded.session.perform(&command, &mut self.cursor, self.shared.policy, now);
+            loaded.session.perform(command, &mut self.cursor, self.shared.policy, now);
         for recorded in overdue.iter().chain(outcome.iter().flatten()) {
             settle_drafts(&mut self.drafts, &recorded.event);
         }
         self.collect_orders(batch);
         self.publish_later(overdue, batch);
-        match outcome {
-            Err(refusal) => {
-                batch.outgoing.push(Outgoing::Denied(reply, Denied::Refused(refusal)));
-            }
-            Ok(events) => {
-                let published = self.publish_later(events, batch);
-                batch.outgoing.push(Outgoing::Done(reply, published));
-            }
-        }
+        Some(outcome.map(|events| self.publish_later(events, batch)))
     }
 
     /// A send whose id this session's memory does not reach back to is looked up in the ledger.
@@ -482,72 +490,6 @@ impl Owner {
         for (_, item) in std::mem::take(&mut self.outgoing) {
             item.fail(why);
         }
-    }
-
-    async fn load(&mut self) -> Result<(), Denied> {
-        if self.loaded.is_some() {
-            return Ok(());
-        }
-        let load = async {
-            let loaded = load::load::<Session>(&self.shared.books, &self.id).await?;
-            self.show_unseen(&loaded.state).await?;
-            Ok::<_, Fault>(loaded)
-        };
-        let load::Loaded { state: session, epoch, stored_at } = match load.await {
-            Ok(loaded) => loaded,
-            Err(fault) => return Err(self.unloadable(&fault)),
-        };
-        let listing = self.shared.directory.get(&self.id);
-        let card_deadlines = listing.and_then(|listing| listing.card.deadlines);
-        let (told_to, told) = self.left.clone();
-        let loaded = Loaded { session, epoch, stored_at, told, told_to, card_deadlines };
-        self.loaded = Some(loaded);
-        self.gave_up = false;
-        Ok(())
-    }
-
-    /// A session whose history is damaged refuses by itself. Nothing can be recorded about it, so
-    /// lists are told here that it cannot be reached, and why.
-    fn unloadable(&mut self, fault: &Fault) -> Denied {
-        // What failed for a while is tried again, what is damaged stays so.
-        self.gave_up = !matches!(fault, Fault::Corrupt { .. });
-        if self.gave_up {
-            return denied(fault);
-        }
-        if let Some(listing) = self.shared.directory.get(&self.id) {
-            let mut card = (*listing.card).clone();
-            let health = Health::Disconnected;
-            if let Reach::Up(via) = &card.status.reach {
-                let (since, link) = (self.shared.clock.now(), via.link.clone());
-                card.status.reach = Reach::Down { since, link };
-            }
-            card.status.health = health;
-            card.status.trouble = Some((health, DAMAGED_WORDS.to_owned()));
-            self.shared.directory.show(&self.id, card);
-        }
-        denied(fault)
-    }
-
-    /// Events that were committed although their commit was reported as failed.
-    async fn show_unseen(&self, session: &Session) -> Result<(), Fault> {
-        let Some(mut shown) = self.shared.directory.head(&self.id) else { return Ok(()) };
-        while shown < session.head() {
-            let (stream, upto) = (self.id.clone(), Some(session.head()));
-            let ask = EventsAsked { stream, after: shown, upto, limit: UNSEEN_PAGE_EVENTS };
-            let page = self.shared.books.events(ask).await?;
-            let Some(last) = page.events.last() else { return Ok(()) };
-            shown = last.sequence;
-            let unseen = page.events.into_iter().map(|recorded| {
-                let stored_bytes = store::codec::encode_event(&recorded).len();
-                Arc::new(Published::new(self.id.clone(), recorded, stored_bytes))
-            });
-            let unseen = unseen.collect();
-            let card = Some(Box::new(session.card()));
-            let mut burst = vec![];
-            Outgoing::Events(card, unseen).leave(&self.id, &self.shared, &mut burst);
-            self.shared.hub.publish(burst);
-        }
-        Ok(())
     }
 }
 

@@ -134,6 +134,7 @@ impl Relay {
             policy: policies.fleet,
             shown: fleet_loaded.state.head(),
             loaded: Some(fleet_loaded),
+            has_lost_a_commit: false,
         };
         let policy = policies.session;
         let tasks = ports.tasks.clone();

@@ -1,16 +1,17 @@
 //! A commit that failed leaves no trace, and the connection goes on from where it was.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::LinkPosition;
 use domain::content::Digest;
 use domain::fleet;
-use domain::session::status::Via;
-use domain::session::{Command, Order, Report, Wish, Word};
+use domain::session::status::{self, Via};
+use domain::session::{Command, Event, Order, Recorded, Report, Wish, Word, delivery};
 use store::Failure;
 use tokio::sync::mpsc;
 
-use super::world::{PATIENCE, SOCKET, World, is_failed, person, says};
+use super::world::{PATIENCE, SESSION, SOCKET, Settings, World, is_failed, person, says};
 use crate::hub::Live;
 use crate::routes::Errand;
 
@@ -88,6 +89,52 @@ async fn a_word_is_not_recorded_without_the_one_before_it_for_which_the_ledger_c
         world.tell("s1", said("socket-2", number)).await;
     }
     assert_eq!(world.recorded_texts("s1").await, ["1", "2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_whose_going_could_not_be_recorded_is_away_once_commits_work_again() {
+    let world = World::with(Settings::with_grace(2_000)).await;
+    let machine = world.machine().await;
+    world.disk.set_full(true);
+    drop(machine);
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert!(world.is_reached(SESSION), "its going was lost");
+    world.disk.set_full(false);
+    let is_down = |it: &Recorded| matches!(it.event, Event::Status(status::Event::Down { .. }));
+    world.recorded(SESSION, is_down).await;
+    // What is sent now waits for the machine no longer than it may.
+    world.send(SESSION, "m1").await;
+    let has_failed =
+        |it: &Recorded| matches!(it.event, Event::Delivery(delivery::Event::Failed { .. }));
+    world.recorded(SESSION, has_failed).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_whose_going_the_fleet_could_not_record_is_not_launched_on() {
+    let world = World::new().await;
+    let machine = world.proxy(None).await;
+    let is_there = async || {
+        let fleet = world.relay.look_at_fleet().await.unwrap();
+        fleet.machines().all().any(|(_, machine)| machine.via.is_some())
+    };
+    assert!(is_there().await);
+    world.disk.fail_next(Failure::BeforeCommit);
+    let begun = tokio::time::Instant::now();
+    drop(machine);
+    while is_there().await {
+        assert!(begun.elapsed() < PATIENCE, "it still seems to be there");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_restart_could_not_be_recorded_is_away_once_commits_work_again() {
+    let world = World::with(Settings::with_grace(2_000)).await;
+    world.up("s1").await;
+    let stopped = world.kill();
+    stopped.disk.fail_next(Failure::BeforeCommit);
+    let world = stopped.start().await;
+    world.recorded("s1", |it| matches!(it.event, Event::Status(status::Event::Down { .. }))).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 //! Sessions without a connection: commands straight to their owners, and what the ledger says.
 
+use std::sync::Arc;
+
 use domain::content::{Author, Message, Part};
 use domain::session::prompts::{Choice, Expiry, Prompt};
 use domain::session::status::{DownReason, Health, Meta, Via};
@@ -37,7 +39,12 @@ impl World {
         connection: &str,
         link: Option<&str>,
     ) {
-        let via = Via { connection: connection.into(), link: link.map(Into::into) };
+        let (routes, named) = (self.relay.routes(), connection.into());
+        if routes.to(&named).is_none() {
+            // What is sent there is lost: nobody takes it.
+            drop(routes.open(&named, Arc::default()));
+        }
+        let via = Via { connection: named, link: link.map(Into::into) };
         let meta = Box::new(Meta::of_agent("demo".into()));
         let up = Change::Up { via, meta, health: Health::Healthy, activity: None };
         self.tell(session, Command::Relay(up)).await;
