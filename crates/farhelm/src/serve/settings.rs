@@ -110,7 +110,9 @@ mod tests {
         let mut figures = 0;
         for rule in listed() {
             let said = rule.split_once("** ").unwrap().1;
-            if !said.contains(|letter: char| letter.is_ascii_digit()) {
+            // One rule lists the figures that nobody can set.
+            let is_fixed = said.starts_with("Fixed figures:");
+            if is_fixed || !said.contains(|letter: char| letter.is_ascii_digit()) {
                 continue;
             }
             let flag = flag_in(said).unwrap_or_else(|| panic!("{rule} names no flag"));
