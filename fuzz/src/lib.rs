@@ -4,8 +4,11 @@
 mod fuzz;
 mod visitors;
 
+/// The name of a target, and what plays its inputs.
+type Target = (&'static str, fn(&[u8]));
+
 /// Targets whose inputs are not conversations with the relay.
-const OTHERS: [(&str, fn(&[u8])); 7] = [
+const OTHERS: [Target; 7] = [
     ("clients", client::fuzzing::client),
     ("fleet_events", store::codec::fuzzing::fleet_event),
     ("packed_rows", store::packed_rows::row),

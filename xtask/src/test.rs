@@ -508,6 +508,6 @@ mod tests {
         let places = Places::new();
         let lanes = lanes(Coverage::Usual, None, None, &places);
         let steps = lanes.iter().flat_map(|(_, steps)| steps).map(|step| step.name);
-        assert_eq!(steps.collect::<Vec<_>>(), ["lints", "page", "documentation"]);
+        assert_eq!(steps.collect::<Vec<_>>(), ["lints", "page", "documentation", "fuzz targets"]);
     }
 }

@@ -294,6 +294,7 @@ async fn codes_of_commands(client: &mut Peer) -> BTreeSet<String> {
         (control("history_request", json!({"after_sequence": 1_000_000})), "resume_cursor_invalid"),
         (answer("p0", "yes"), "prompt_not_found"),
         (answer("p1", "maybe"), "invalid_choice"),
+        (answer("p2", "yes"), "answers_missing"),
         (control("queue_discard", json!({"client_message_id": "m9"})), "message_not_queued"),
         (launch("l2"), "launch_timeout"),
         (control("tool_output_request", json!({"tool_call_id": "t0"})), "tool_output_unknown"),
@@ -348,6 +349,12 @@ async fn every_code_of_the_table_occurs_when_it_says() {
     let mut proxy = whole.proxy("/ws/proxy").await;
     client.hear("session_up").await;
     proxy.say(prompt("p1", None)).await;
+    client.hear("permission_prompt").await;
+    let mut form = prompt("p2", None);
+    form["questions"] =
+        json!([{"question": "Which?", "options": [{"label": "a"}, {"label": "b"}]}]);
+    form["choices"][0]["effect"] = json!("allow_once");
+    proxy.say(form).await;
     client.hear("permission_prompt").await;
     seen.extend(codes_of_commands(&mut client).await);
 
