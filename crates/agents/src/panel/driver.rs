@@ -372,7 +372,7 @@ impl PanelDriver {
         let outcome = match reason {
             CloseReason::UserRequested => Outcome::Interrupted,
             CloseReason::TargetClosed | CloseReason::ProxyShutdown => {
-                let why = "Its chat was closed while the agent was at work".to_owned();
+                let why = "The chat was closed while the agent was working".to_owned();
                 Outcome::Cut(Cut { why, lasted_ms: None })
             }
         };

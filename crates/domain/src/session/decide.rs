@@ -236,7 +236,7 @@ impl Session {
                 let gone = self.prompts.withdraw_all_but(prompts);
                 let mut events: Vec<_> = gone.into_iter().map(Event::Prompt).collect();
                 if self.runs.active() != run.as_ref() {
-                    let why = "Its machine came back and no longer knows of it";
+                    let why = "The machine reconnected without this run";
                     events.extend(self.cut_run(why, None));
                 }
                 events
@@ -328,7 +328,7 @@ impl Session {
     /// A run that was never told to end is cut off by the next one.
     fn start_run(&self, run: &RunId, cause: Option<&MessageId>) -> Vec<Event> {
         let Some(started) = self.runs.start(run, cause) else { return vec![] };
-        let why = "Another run began, and nothing was told of this one's end";
+        let why = "Another run began before the end of this one was reported";
         let mut events = self.cut_run(why, None);
         events.push(Event::Run(started));
         events
@@ -463,7 +463,7 @@ impl Session {
                     .collect();
                 // The end of a run would be told by the journal that told its start.
                 if self.status.link() != via.link.as_ref() {
-                    let why = "Its machine came back without its record of it";
+                    let why = "The machine reconnected without its record of this run";
                     events.extend(self.cut_run(why, None));
                 }
                 let (via, meta, activity) = (via.clone(), meta.clone(), activity.clone());

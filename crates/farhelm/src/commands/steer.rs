@@ -132,11 +132,13 @@ impl Patience {
         let Some(until) = self.until else { return Ok(next.await) };
         tokio::time::timeout_at(until, next).await.map_err(|_| {
             if self.is_launch {
-                let words = "the relay has been away for a minute, so nobody can tell what became \
-                             of the launch; farhelm sessions shows what runs once it is back";
+                let words = "no connection to the relay for a minute, so it is unknown whether the \
+                             session started; check with `farhelm sessions` once it is back";
                 Problem::new(words)
             } else {
-                Problem::new("nobody answered within a minute")
+                Problem::new(
+                    "no answer within a minute; the session's machine may be busy or offline",
+                )
             }
         })
     }
