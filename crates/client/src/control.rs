@@ -65,7 +65,7 @@ pub enum Unsaid {
     #[error("no permission request has this id")]
     UnknownRequest,
     /// Too much is unanswered.
-    #[error("too much waits for the relay's answer")]
+    #[error("too many requests are waiting for the relay's answer")]
     TooMuch,
 }
 

@@ -73,7 +73,7 @@ pub enum Unsaid {
     #[error("this answer does not fit the dialog")]
     WrongAnswer,
     /// Too much is unanswered.
-    #[error("too much waits for the relay's answer")]
+    #[error("too many requests are waiting for the relay's answer")]
     TooMuch,
 }
 

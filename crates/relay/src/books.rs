@@ -354,7 +354,7 @@ impl Writer {
                 Ok(true) if queue.is_empty() => {}
                 Ok(_) => return,
                 Err(fault) => {
-                    tracing::warn!(%fault, "the ledger's upkeep failed and is tried again later");
+                    tracing::warn!(%fault, "ledger maintenance failed; it will be retried");
                     self.reopen_after(&fault);
                     return;
                 }
@@ -367,7 +367,7 @@ impl Writer {
         if matches!(fault, Fault::Io { .. } | Fault::NeedsReopen)
             && let Err(again) = self.ledger.reopen()
         {
-            tracing::error!(fault = %again, "the database could not be reopened");
+            tracing::error!(fault = %again, "could not reopen the database");
         }
     }
 }
@@ -412,7 +412,7 @@ fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Fault>
 }
 
 fn closed() -> Fault {
-    Fault::Io { detail: "the relay is going down".to_owned() }
+    Fault::Io { detail: "the relay is shutting down".to_owned() }
 }
 
 #[cfg(test)]

@@ -304,7 +304,7 @@ impl Owner {
         if let Command::Proxy(word) = &command
             && self.lost_words_of.as_ref() == Some(&word.connection)
         {
-            let words = "an earlier word of this connection was lost".to_owned();
+            let words = "an earlier report on this connection was lost".to_owned();
             batch.outgoing.push(Outgoing::Denied(reply, Denied::Failed(words)));
             return;
         }
@@ -454,7 +454,7 @@ impl Owner {
                 self.release();
             }
             Err(lost) => {
-                tracing::error!(session = %self.id, %lost, "events could not be recorded");
+                tracing::error!(session = %self.id, %lost, "could not record events");
                 let is_damaged = matches!(lost, Lost::Refused(AppendRefused::Corrupt { .. }));
                 let words = lost.to_string();
                 self.give_up(&if is_damaged { damaged(&words) } else { Denied::Failed(words) });

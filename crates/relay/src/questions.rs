@@ -87,7 +87,7 @@ impl Relay {
             }
         }
         found.ok_or_else(|| {
-            let words = format!("No output of {call} is recorded in this session");
+            let words = format!("No output is recorded for {call} in this session");
             Denied::Code("tool_output_unknown".into(), words)
         })
     }

@@ -81,7 +81,7 @@ impl Auth {
             // Left out when the disk is busy: it is a hint for people, not a fact.
             self.records.mention(move |office| {
                 if let Err(fault) = office.vault.touch_credential(&id, now) {
-                    tracing::warn!(%fault, "the last use of a credential could not be noted");
+                    tracing::warn!(%fault, "could not record the last use of a credential");
                 }
             });
         }

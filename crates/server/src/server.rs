@@ -110,8 +110,8 @@ impl Bound {
             format!("{reach}. Every device still needs a token.")
         } else {
             format!(
-                "{reach}, without encryption: everybody on that network can read along. \
-                 Use --tls-cert and --tls-key, or a private network."
+                "{reach}, without encryption: anyone on that network can read the traffic. Use \
+                 --tls-cert and --tls-key, or a private network."
             )
         };
         self.is_exposed().then_some(words)

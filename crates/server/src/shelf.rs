@@ -52,7 +52,7 @@ pub(crate) enum ShelfFault {
     Full,
     #[error("the file is larger than {limit_bytes} bytes")]
     TooLarge { limit_bytes: u64 },
-    #[error("the uploads folder cannot be used ({0})")]
+    #[error("cannot use the uploads folder ({0})")]
     Io(io::Error),
     #[error(transparent)]
     Records(#[from] RecordsFault),

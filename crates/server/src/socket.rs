@@ -179,7 +179,7 @@ impl Interruption {
     fn words(&self) -> (u16, &'static str) {
         match self {
             Self::Revoked => (close::REVOKED, "the token was revoked"),
-            Self::GoingDown => (close::GOING_DOWN, "the relay is going down"),
+            Self::GoingDown => (close::GOING_DOWN, "the relay is shutting down"),
         }
     }
 }

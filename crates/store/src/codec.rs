@@ -136,7 +136,7 @@ fn decode_state<T: DeserializeOwned>(body: &[u8]) -> Result<Stored<T>, Fault> {
             Ok(Stored { state, is_older: version < STATE_VERSION })
         }
         other => {
-            let detail = format!("a state of version {other}, this release knows {STATE_VERSION}");
+            let detail = format!("a state of version {other}; this release reads {STATE_VERSION}");
             Err(Fault::Corrupt { stream: None, detail })
         }
     }
@@ -167,7 +167,7 @@ fn check(version: u32) -> Result<(), Fault> {
     if version == VERSION {
         return Ok(());
     }
-    let detail = format!("an event of version {version}, this release knows {VERSION}");
+    let detail = format!("an event of version {version}; this release reads {VERSION}");
     Err(Fault::Corrupt { stream: None, detail })
 }
 

@@ -113,9 +113,7 @@ pub enum AppendRefused {
         head: Sequence,
     },
     /// More than [`APPEND_BYTES_MAX`].
-    #[error(
-        "{size_bytes} bytes in one append are more than {APPEND_BYTES_MAX}; record less at once"
-    )]
+    #[error("an append of {size_bytes} bytes exceeds {APPEND_BYTES_MAX}; record less at once")]
     TooLarge {
         /// What was asked.
         size_bytes: usize,

@@ -185,7 +185,7 @@ impl SqliteLedger {
         self.wal_bytes += 4 * 4096;
         self.known.remove(stream);
         let Some(Known { number, epoch, head }) = self.know(stream)? else {
-            return Err(Fault::corrupt(stream, "its row is gone"));
+            return Err(Fault::corrupt(stream, "its row is missing"));
         };
         let (snapshot, is_snapshot_damaged) = match self.snapshot(stream, number) {
             Ok(snapshot) => (snapshot, false),

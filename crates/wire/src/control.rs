@@ -152,7 +152,7 @@ impl Connection {
 
     /// Answers a frame that comes too soon after the others.
     fn too_fast(&self, frame: &Frame) -> Vec<Act> {
-        let words = "Too many frames; wait a little";
+        let words = "Too many frames; try again in a moment";
         match frame {
             Frame::Request { id: Some(id), .. } => vec![requests::error(id, words)],
             Frame::User(user) => {

@@ -46,7 +46,7 @@ use self::view::View;
 use crate::port::{Limits, Throttle};
 use crate::visitor::{Act, Answer, Encoded, Followed, Slot, Visitor};
 
-const TOO_FAST: &str = "Too many commands; wait a little";
+const TOO_FAST: &str = "Too many commands; try again in a moment";
 
 /// One client's connection.
 #[derive(Debug)]

@@ -229,7 +229,7 @@ impl Launches {
         let mut events = vec![];
         for launch in self.all() {
             if launch.outcome.is_none() && launch.timeout_at <= now {
-                let words = "The machine did not start it in time";
+                let words = "The machine did not start the session in time";
                 let failure = Failure::new(LAUNCH_TIMEOUT, words);
                 events.push(settled(launch, Outcome::Failed(failure)));
             } else if launch.timeout_at.plus_ms(policy.launch_held_ms) <= now {

@@ -206,7 +206,7 @@ impl Controls {
         let of_run = self.pending.iter().filter(|(_, pending)| {
             matches!(&pending.control, Control::Interrupt { run: Some(run) } if run == ended)
         });
-        let too_late = || Failure::new("agent_not_active", "The agent had already finished");
+        let too_late = || Failure::new("agent_not_active", "The run had already finished");
         of_run.map(|(id, p)| settled(id, p, (!was_stopped).then(too_late))).collect()
     }
 

@@ -188,7 +188,7 @@ impl<V: Visitor> Gate<V> {
     async fn on_incoming(&mut self, incoming: Incoming) {
         let text = match incoming {
             Incoming::Text(text) => text,
-            Incoming::Binary => return self.close(close::BINARY, "frames are JSON text"),
+            Incoming::Binary => return self.close(close::BINARY, "frames must be JSON text"),
             Incoming::TooLarge => return self.close(close::TOO_LARGE, "the frame is too large"),
             Incoming::Closed => return,
         };
@@ -341,7 +341,7 @@ impl<V: Visitor> Gate<V> {
                 }
                 Err(Missing::Lagged) => self.on_lag().await,
                 Err(Missing::Closed) => {
-                    return self.close(close::GOING_DOWN, "the relay is going down");
+                    return self.close(close::GOING_DOWN, "the relay is shutting down");
                 }
             }
             bytes += self.frames.iter().skip(before).map(Bytes::len).sum::<usize>();

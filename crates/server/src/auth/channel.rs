@@ -71,7 +71,7 @@ impl Auth {
             Ok(Some(sealed)) if !sealed.is_empty() => Some(opened(&token, &sealed)?),
             Ok(_) => None,
             Err(fault) => {
-                tracing::warn!(%fault, "the key of a webchannel client could not be read");
+                tracing::warn!(%fault, "could not read the key of a webchannel client");
                 return None;
             }
         };
@@ -95,7 +95,7 @@ impl Auth {
             Ok(true)
         });
         noted.await.unwrap_or_else(|fault| {
-            tracing::warn!(%fault, "the nonce of a sealed message could not be noted");
+            tracing::warn!(%fault, "could not record the nonce of a sealed message");
             false
         })
     }

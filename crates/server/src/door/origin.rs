@@ -31,7 +31,7 @@ struct Authority {
 
 /// Not an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not an origin like https://board.example.org: scheme, host, and nothing after")]
+#[error("{0:?} is not an origin; give a scheme and a host only, like https://board.example.org")]
 pub struct NotAnOrigin(String);
 
 impl FromStr for Origin {
@@ -134,13 +134,13 @@ impl RefusedPages {
         if let Some(origin) = origin {
             tracing::warn!(
                 unlogged,
-                "a page of {origin} was refused; if it should connect, start the relay with \
-                 --allow-origin {origin}"
+                "refused a page from {origin}; to allow it, start the relay with --allow-origin \
+                 {origin}"
             );
         } else {
             tracing::warn!(
                 unlogged,
-                "a page without an origin (a file, or in a sandbox) was refused"
+                "refused a page without an origin (a local file, or sandboxed)"
             );
         }
     }

@@ -185,7 +185,7 @@ pub(super) fn check_header(path: &Path, not_ours: &dyn Fn(String) -> Fault) -> R
         return Ok(true);
     }
     if header.len() < 100 || !header.starts_with(MAGIC) {
-        return Err(not_ours("it does not begin like a SQLite database".into()));
+        return Err(not_ours("it has no SQLite header".into()));
     }
     Ok(false)
 }

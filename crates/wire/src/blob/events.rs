@@ -241,8 +241,8 @@ fn of_status(view: &View, event: &status::Event, at: (Sequence, Timestamp)) -> O
         status::Event::Up { .. } if view.line.reach() == Reach::Away => {
             "The session's machine is connected"
         }
-        status::Event::Down { .. } => "The session's machine is not connected",
-        status::Event::Closed { .. } => "The session is closed; its history remains",
+        status::Event::Down { .. } => "The session's machine is offline",
+        status::Event::Closed { .. } => "The session is closed; its history is still readable",
         status::Event::Up { .. }
         | status::Event::Changed { .. }
         | status::Event::Renamed(_)

@@ -78,7 +78,7 @@ pub(super) struct Joining {
 impl Connection {
     pub(super) fn open(&mut self, now: Timestamp) -> Vec<Act> {
         if self.principal.is_none() {
-            return self.refuse("This connection showed no credential", FORBIDDEN, now);
+            return self.refuse("This connection has no credential", FORBIDDEN, now);
         }
         let Some(session) = self.wanted.session.clone() else {
             return self.refuse("Name a session: /ws/control?session=ID", NO_SESSION, now);
@@ -141,7 +141,7 @@ impl Connection {
         let mut acts = vec![];
         let after = joining.told.max(self.wanted.after.unwrap_or_default());
         if page.first_kept > after.next() && joining.past.is_none() {
-            let words = "What was said earlier is no longer kept";
+            let words = "Earlier messages are no longer stored";
             acts.push(Act::Send(note(&session, words)));
         }
         let past = joining.past.get_or_insert_with(|| {

@@ -267,7 +267,7 @@ fn refuse(envelope: &Envelope, code: &str, words: &str, now: Timestamp) -> Outpu
 
 /// `rate_limited`, naming what was not taken.
 fn too_fast(request: Option<RequestId>, send: Option<MessageId>, now: Timestamp) -> Output {
-    let words = "Too many frames; wait a little and send this one again";
+    let words = "Too many frames; wait a moment and resend this one";
     error("rate_limited", words, request, send, None, now)
 }
 

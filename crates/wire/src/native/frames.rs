@@ -77,7 +77,7 @@ macro_rules! frames {
             pub fn read(envelope: &Envelope, text: &str) -> Result<Self, Malformed> {
                 match envelope.kind.as_ref() {
                     $($kind => Ok(Self::$variant(read_body(text)?)),)*
-                    unknown => Err(Malformed::rule(text, &format!("{unknown} is no type of frame that is spoken here"))),
+                    unknown => Err(Malformed::rule(text, &format!("unknown frame type {unknown}"))),
                 }
             }
 

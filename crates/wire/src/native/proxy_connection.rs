@@ -257,8 +257,8 @@ impl ProxyConnection {
             return vec![];
         }
         let close = match self.stage {
-            Stage::New => (CLOSE_NO_HELLO, "no hello"),
-            Stage::Greeted | Stage::Ended => (CLOSE_STALE, "no sign of life"),
+            Stage::New => (CLOSE_NO_HELLO, "no hello in time"),
+            Stage::Greeted | Stage::Ended => (CLOSE_STALE, "no frame in time"),
         };
         vec![self.close(close.0, close.1)]
     }
@@ -394,7 +394,7 @@ impl ProxyConnection {
         let unnamed = || MessageId::from(format!("msg_{connection}_{count}"));
         let read = proxy_frames::read_report(envelope, text, unnamed, now)?;
         let Some((session, report)) = read else {
-            let words = format!("a proxy cannot say {}", envelope.kind);
+            let words = format!("unexpected frame type from a proxy: {}", envelope.kind);
             return Err(Malformed::rule(text, &words));
         };
         self.unnamed_messages = count;

@@ -88,5 +88,5 @@ fn the_types_of_the_page_are_those_of_the_wire() {
         std::fs::write(FILE, &whole).unwrap();
     }
     let kept = std::fs::read_to_string(FILE).unwrap_or_default();
-    assert!(kept == whole, "the page's types are old; run `cargo xtask codegen`");
+    assert!(kept == whole, "the page's types are out of date; run `cargo xtask codegen`");
 }

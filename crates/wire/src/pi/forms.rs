@@ -38,7 +38,7 @@ pub(super) fn ask(request: &mut Value, text: &str, questions: &[Question], step:
         (0, false, _) => format!("{text}\n{said}"),
         (_, _, _) => said.clone(),
     };
-    let may = if question.is_optional { " (may stay empty)" } else { "" };
+    let may = if question.is_optional { " (optional)" } else { "" };
     request["title"] = json!(format!("{count}{how}{said}{may}"));
     if is_select {
         request["options"] = json!(options);

@@ -100,9 +100,10 @@ impl Flights {
             let Some(flight) = self.0.remove(&number) else { continue };
             acts.push(match flight.otherwise {
                 Some(data) => Act::Send(success(&flight.caller, Some(&data))),
-                None => {
-                    failed(&flight.caller, "It took too long; what comes of it is told as an event")
-                }
+                None => failed(
+                    &flight.caller,
+                    "This is taking too long; the result will follow as an event",
+                ),
             });
         }
         acts

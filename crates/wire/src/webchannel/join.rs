@@ -14,7 +14,7 @@ use crate::visitor::{Act, Followed};
 
 /// What a client hears while there is no session at all.
 pub(super) const NO_SESSION: &str =
-    "There is no session yet; start one, with farhelm launch or in another client";
+    "No sessions yet; start one with farhelm launch or in another client";
 
 impl Connection {
     /// The first envelope says which session is meant, unless the address did.

@@ -9,7 +9,7 @@ use domain::session::{Event, Recorded, delivery, prompts, runs, transcript};
 
 use crate::clock::iso8601;
 
-const SEALED: &str = "*(sealed: only the holders of its key can read this)*";
+const SEALED: &str = "*(sealed: only someone with its key can read this)*";
 
 /// Empty for what is no part of the conversation.
 pub(super) fn of(recorded: &Recorded) -> String {

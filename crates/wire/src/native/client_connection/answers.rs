@@ -84,7 +84,7 @@ impl ClientConnection {
     }
 
     pub(super) fn too_large(&self, session: &SessionId, id: &MessageId, now: Timestamp) -> Output {
-        let words = format!("A message has at most {} bytes", self.limits.max_content_bytes);
+        let words = format!("A message can have at most {} bytes", self.limits.max_content_bytes);
         refused(session, id, &Failure::new("message_too_large", words), now)
     }
 

@@ -55,7 +55,7 @@ impl ClientConnection {
             return vec![self.begin(session, purpose, after)];
         }
         if feed.asks.len() >= asks_max {
-            let words = "Too many requests for this session's history wait";
+            let words = "Too many history requests are waiting for this session";
             let request = request_of(&purpose).cloned();
             return vec![error("rate_limited", words, request, None, Some(session.clone()), now)];
         }

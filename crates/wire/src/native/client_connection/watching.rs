@@ -49,7 +49,7 @@ impl ClientConnection {
         if watch.sessions.len() > SESSIONS_NAMED_MAX {
             return Err(format!("watch takes at most {SESSIONS_NAMED_MAX} sessions"));
         }
-        let parse = |raw: &String| SessionId::parse(raw).ok_or("watch names what is no session id");
+        let parse = |raw: &String| SessionId::parse(raw).ok_or("watch names an invalid session id");
         let named: BTreeSet<_> = watch.sessions.iter().map(parse).collect::<Result<_, _>>()?;
         let others = watch.others.unwrap_or_default();
         let before = std::mem::replace(&mut self.watching, Watching { named: Some(named), others });

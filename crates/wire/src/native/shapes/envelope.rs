@@ -113,7 +113,7 @@ impl Envelope {
     /// Reads the envelope of a frame. The version is not judged here: hello has its own rule.
     pub fn read(text: &str) -> Result<Self, Malformed> {
         if !text.trim_start().starts_with('{') {
-            return Err(malformed(text, "a frame is one JSON object"));
+            return Err(malformed(text, "a frame must be a JSON object"));
         }
         let strict: Strict<'_> =
             serde_json::from_str(text).map_err(|error| malformed(text, &words(&error)))?;
