@@ -31,9 +31,9 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
         [] => {}
         ["--install"] => return fetch_only(),
         ["--bench"] => return bench(),
-        [unknown, ..] => return Err(format!("ide: cannot read {unknown:?}")),
+        [unknown, ..] => return Err(format!("ide: unknown option {unknown:?}")),
     }
-    let chromium = browser::find_or_fetch("panels that nobody here wrote")?;
+    let chromium = browser::find_or_fetch("third-party panels")?;
     let fetched = fetch()?;
     for sentence in &fetched.missing {
         shell::say(&format!("SKIPPED: {sentence}"));
@@ -49,13 +49,13 @@ fn fetch_only() -> Result<bool, String> {
     for sentence in &missing {
         shell::complain(sentence);
     }
-    shell::say(&format!("tests find what is installed with {FOUND_BY}={}", list.display()));
+    shell::say(&format!("tests find the installed programs with {FOUND_BY}={}", list.display()));
     Ok(missing.is_empty())
 }
 
 /// What panels cost, printed.
 fn bench() -> Result<bool, String> {
-    let chromium = browser::find_or_fetch("what panels cost")?;
+    let chromium = browser::find_or_fetch("the panel benchmark")?;
     let mut command = shell::cargo();
     command.args(["test", "--release", "--package", "farhelm", "--test", "all", "--"]);
     command.args(["--ignored", "--nocapture", "ide::figures::"]).env(browser::NAMED_BY, chromium);

@@ -117,7 +117,7 @@ fn read(options: &[&str]) -> Result<Coverage, String> {
         [] => Ok(Coverage::Usual),
         ["--quick"] => Ok(Coverage::Quick),
         ["--all"] => Ok(Coverage::All),
-        _ => Err(format!("test: cannot read {:?}", options.join(" "))),
+        _ => Err(format!("test: unknown options {:?}", options.join(" "))),
     }
 }
 
@@ -125,9 +125,9 @@ fn read(options: &[&str]) -> Result<Coverage, String> {
 fn fetch(coverage: Coverage) -> Fetched {
     let wanted = if coverage == Coverage::All { Wanted::All } else { Wanted::Everyday };
     Fetched {
-        browser: browser::find_or_fetch("what needs a browser"),
-        agents: agents::install(wanted).map_err(|sentence| format!("the real agents: {sentence}")),
-        ides: ide::fetch().map_err(|sentence| format!("the IDEs: {sentence}")),
+        browser: browser::find_or_fetch("browser tests"),
+        agents: agents::install(wanted).map_err(|sentence| format!("real agents: {sentence}")),
+        ides: ide::fetch().map_err(|sentence| format!("IDEs: {sentence}")),
     }
 }
 
@@ -195,7 +195,7 @@ fn report(
     begun: Instant,
 ) -> ExitCode {
     let (mut total, mut failed, mut skipped) = (Tally::default(), Vec::new(), untried);
-    shell::say("\n== seconds for each step");
+    shell::say("\n== seconds per step");
     for step in done {
         let Done { name, seconds, outcome } = step;
         let word = if outcome.is_well { "" } else { "  FAILED" };
@@ -209,8 +209,8 @@ fn report(
         total = total.plus(outcome.tally);
         skipped.extend(outcome.skipped);
     }
-    shell::say(&format!("{:>8.1} s  in all", begun.elapsed().as_secs_f64()));
-    shell::say("\n== the slowest tests");
+    shell::say(&format!("{:>8.1} s  total", begun.elapsed().as_secs_f64()));
+    shell::say("\n== slowest tests");
     for case in cases::slowest(cases) {
         shell::say(&case.to_string());
     }
@@ -223,7 +223,7 @@ fn report(
     }
     total = total.plus(of_skipped(coverage, &skipped));
     if coverage == Coverage::All && !skipped.is_empty() {
-        failed.push("what was not tried");
+        failed.push("skipped tests");
     }
     if !failed.is_empty() {
         shell::say(&format!("failed: {}", failed.join(", ")));
@@ -373,7 +373,7 @@ fn simulation(runner: &Runner) -> Step<'_> {
 fn journeys(fetched: &Fetched) -> Step<'_> {
     step("page in a browser", vec![node()], || match &fetched.browser {
         Ok(browser) => page::journeys(browser).map(|(well, tally)| Outcome::of(well, tally)),
-        Err(sentence) => Ok(Outcome::skipped(&format!("the page's journeys: {sentence}"))),
+        Err(sentence) => Ok(Outcome::skipped(&format!("page journeys: {sentence}"))),
     })
 }
 
@@ -409,13 +409,13 @@ fn ides<'a>(runner: &'a Runner, fetched: &'a Fetched, places: &'a Places) -> Ste
 fn c_compiler() -> Need {
     let mut probe = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     probe.arg("--version");
-    Need { probe, missing: "a C compiler is missing (SQLite is built in): run `apt install gcc`" }
+    Need { probe, missing: "a C compiler is missing (SQLite needs one): run `apt install gcc`" }
 }
 
 fn node() -> Need {
     let mut probe = Command::new("npm");
     probe.arg("--version");
-    Need { probe, missing: "Node 20.19 or newer and npm are missing: the page is built with them" }
+    Need { probe, missing: "Node 20.19 or newer and npm are missing: the page needs them" }
 }
 
 fn cargo(arguments: &[&str]) -> Command {
