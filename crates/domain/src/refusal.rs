@@ -1,6 +1,7 @@
-//! Normal "no"s. Answered to whoever asked; never logged as errors.
+//! Refusals: normal negative answers. They go to the client that asked and are never logged as
+//! errors.
 //!
-//! Not here: the code that a dialect gives to each (`wire`, in one exhaustive match a dialect).
+//! Not here: the code of each refusal in a dialect (`wire`, one exhaustive match per dialect).
 
 use crate::fleet::Launch;
 use crate::session::controls::Outcome;

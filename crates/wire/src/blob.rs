@@ -1,10 +1,10 @@
-//! The Agent Blob dialect (`docs/spec/blob.md`): requests and responses, and events of the one
-//! session that a connection is in.
+//! The Agent Blob dialect (`docs/spec/blob.md`): requests and responses, and the events of the
+//! connection's one session.
 //!
-//! **Invariant**: every request is answered once, and before the events that it led to; a
-//! connection hears the events of its session and of no other.
+//! **Invariant**: every request is answered once, and before the events that it led to. A
+//! connection receives the events of its session and of no other.
 //!
-//! Not here: Agent Blob's own gateway; this relay speaks its clients' language.
+//! Not here: Agent Blob's own gateway; this relay talks to its clients.
 
 mod commands;
 mod events;

@@ -1,10 +1,10 @@
 //! The dialect of Claude Code's remote control (`docs/spec/control.md`): SDK messages, and control
 //! requests in both directions, about one session.
 //!
-//! **Invariant**: every request of a client is answered once; a prompt is a request to every
-//! client, and its end is told to all but the one that answered it.
+//! **Invariant**: every request of a client is answered once. A prompt is a request to every
+//! client, and all clients except the one that answered it are notified when it ends.
 //!
-//! Not here: Claude Code as an agent, which speaks the same toward the machine (`agents`).
+//! Not here: Claude Code as an agent, which uses the same protocol toward the machine (`agents`).
 
 mod answers;
 mod events;

@@ -1,10 +1,10 @@
 //! The webchannel dialect (`docs/spec/webchannel.md`): a chat page that is paired by a code and
-//! sealed with a key of its own.
+//! seals its messages with its own key.
 //!
-//! **Invariant**: nothing of a session is told before the client showed who it is; frames are
-//! taken in their order, each after whatever the one before it had to wait for.
+//! **Invariant**: a client receives nothing of a session before it has authenticated. Frames are
+//! handled in order, each after whatever the one before it had to wait for.
 //!
-//! Not here: pairing codes, tokens and the nonces that were seen (`server`).
+//! Not here: pairing codes, tokens and spent nonces (`server`).
 
 mod approvals;
 mod envelope;

@@ -1,7 +1,7 @@
-//! Launches: `pending → launched / failed`, each known by its client's `request_id`.
+//! Launches: `pending → launched / failed`, each identified by its client's `request_id`.
 //!
-//! A result is held for the client that asked, so that one that was away hears it when it comes
-//! back. A machine that answers after the time was up is still believed.
+//! A result is held for the client that asked, so a client that was offline gets it when it comes
+//! back. A machine that answers after the timeout is still believed.
 //!
 //! Not here: choosing the machine (`machines`), starting programs (`proxy`).
 

@@ -1,6 +1,6 @@
-//! What a command to a session leads to, and what follows by itself.
+//! Which events a command to a session leads to, and which follow without a command.
 //!
-//! Not here: taking recorded events in (`session`), each concern's own rules (its file).
+//! Not here: applying recorded events (`session`), each concern's own rules (its file).
 
 use super::command::{Change, Command, Report, Wish, Word};
 use super::controls::{Control, Kind};

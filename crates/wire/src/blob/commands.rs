@@ -1,8 +1,8 @@
 //! Slash commands: what a person types to the relay instead of the agent.
 //!
-//! A command is answered at once with `command_processed`; what came of it follows as words of
-//! the system, to whoever typed it. Words that are no command of the relay go to the agent, which
-//! may have commands of its own.
+//! A command is answered at once with `command_processed`; its result follows as a system message
+//! to the client that typed it. Text that is not a command of the relay goes to the agent, which
+//! may have its own commands.
 //!
 //! Not here: what the commands do (`sessions`, `prompts`, `gateway`).
 

@@ -1,10 +1,10 @@
 //! Recorded events as frames that are the same for every client of the session.
 //!
-//! **Invariant**: the frames are made of the event and of what every view knows alike. What
-//! differs from connection to connection (the sender's own echo, tokens, the end of a run) is made
-//! apart.
+//! **Invariant**: these frames depend only on the event and on what all views share. Frames that
+//! differ between connections (the sender's own echo, tokens, the end of a run) are built
+//! elsewhere.
 //!
-//! Not here: words in the making (`tokens`).
+//! Not here: streamed text (`tokens`).
 
 use bytes::Bytes;
 use domain::content::{

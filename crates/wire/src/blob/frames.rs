@@ -1,9 +1,9 @@
-//! Frames as text: requests of a client, responses and events for it.
+//! Frames as text: a client's requests, and the responses and events for it.
 //!
-//! **Invariant**: no text makes reading panic; text that is not JSON is told apart from JSON that
-//! is no request, because the first ends the connection and the second is answered.
+//! **Invariant**: no input makes reading panic. Text that is not JSON ends the connection; JSON
+//! that is not a request is answered with an error.
 //!
-//! Not here: what follows from a request (its family's file).
+//! Not here: what follows from a request (the file of its family).
 
 use bytes::Bytes;
 use domain::Sequence;

@@ -1,7 +1,7 @@
-//! The handshake, and how the relay and a session are.
+//! The handshake, and the status of the relay and of a session.
 //!
-//! **Invariant**: nothing is answered before a `connect` of a version that is spoken here, but
-//! with an error and a close.
+//! **Invariant**: before a `connect` with a supported version, every request gets only an error
+//! and a close.
 
 use domain::{MessageId, SessionId};
 use serde::Deserialize;

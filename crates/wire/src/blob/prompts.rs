@@ -1,9 +1,9 @@
-//! Permission prompts, which this dialect has no word for: they are shown as messages of the
-//! system, and `/approve` and `/deny` answer them.
+//! Permission prompts. The dialect has no frame for them, so they are shown as system messages,
+//! and `/approve` and `/deny` answer them.
 //!
 //! **Invariant**: an approval allows once, never more; a denial never becomes an approval.
 //!
-//! Not here: the commands' words (`commands`).
+//! Not here: parsing the commands (`commands`).
 
 use bytes::Bytes;
 use domain::content::Failure;

@@ -1,9 +1,9 @@
-//! Words for the agent, and taking them back.
+//! Messages for the agent, and cancelling them.
 //!
-//! **Invariant**: the response to a request comes before the events that it led to; a run that was
-//! cancelled ends with `cancelled` and nothing else.
+//! **Invariant**: the response to a request comes before the events that it led to; a cancelled
+//! run ends with `cancelled` and nothing else.
 //!
-//! Not here: the line and the runs as they are told (`events`).
+//! Not here: how the queue and the runs are shown (`events`).
 
 use bytes::Bytes;
 use domain::session::controls::Control;

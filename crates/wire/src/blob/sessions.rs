@@ -1,9 +1,9 @@
-//! Sessions: listing, making, switching, and what was said in them.
+//! Sessions: listing, creating, switching, and reading their history.
 //!
-//! **Invariant**: `total` is the true total, the most recently active session comes first, and
-//! nothing here changes which session a connection is in, but `sessions.switch`.
+//! **Invariant**: `total` is the true total, and the most recently active session comes first.
+//! Only `sessions.switch` changes the session of a connection.
 //!
-//! Not here: how a switch goes (`switch`), how the past is read (`history`).
+//! Not here: how a switch works (`switch`), how history is read (`history`).
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
-//! A client's answers to permission requests. The first one wins. A program waits for what became
-//! of its answer, so a request whose answer was not taken is sent again.
+//! A client's answers to permission requests. The first answer wins. A program waits for the
+//! result of its answer, so a request whose answer was not accepted is sent again.
 //!
-//! Not here: what an answer means (`prompts`), how a request looks (`prompts`).
+//! Not here: what an answer means and how a request looks (`prompts`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,6 @@
-//! What each recorded event is to a client of this dialect.
+//! How each recorded event is shown to a client of this dialect.
 //!
-//! Not here: answers to a client's own requests (`requests`), which only it hears.
+//! Not here: answers to a client's own requests (`requests`), which only that client receives.
 
 use bytes::Bytes;
 use domain::PromptId;

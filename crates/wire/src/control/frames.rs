@@ -1,7 +1,7 @@
-//! What a client says, as text and as meaning.
+//! A client's frames: reading them.
 //!
-//! **Invariant**: no text makes reading panic; what is unknown is told apart from what is broken,
-//! because the first is ignored and the second answered.
+//! **Invariant**: no input makes reading panic. Unknown frames are ignored; malformed frames are
+//! answered.
 //!
 //! Not here: what follows from a frame (`requests`, `answers`, `sends`).
 

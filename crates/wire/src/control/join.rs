@@ -1,7 +1,8 @@
-//! How a connection comes to its session: which, from where, and what it is shown first.
+//! How a connection joins its session: which session, from which point, and what it is shown
+//! first.
 //!
-//! **Invariant**: what happened before the join is told before what happens after it; frames that
-//! a client sends meanwhile wait, and are taken in their order.
+//! **Invariant**: events before the join are sent before events after it. Frames that a client
+//! sends during the join wait and are handled in order.
 
 use bytes::Bytes;
 use domain::content::{Author, Part};

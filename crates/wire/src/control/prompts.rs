@@ -2,7 +2,7 @@
 //!
 //! **Invariant**: an allow never becomes more than it says, and a deny never becomes an allow.
 //!
-//! Not here: who answers and what becomes of it (`answers`).
+//! Not here: who answers and what happens next (`answers`).
 
 use domain::session::prompts::{AnswerDetail, Choice, Detail, Effect, Prompt};
 use domain::{ChoiceId, Content};

@@ -1,7 +1,7 @@
-//! Control requests of a client, and their answers.
+//! A client's control requests and their answers.
 //!
-//! **Invariant**: a request with an id is answered once, with success or with an error that says
-//! why; unknown ones at once, so that nobody waits for ever.
+//! **Invariant**: a request with an id is answered once, with success or with an error and its
+//! reason. Unknown requests are answered at once, so that no client waits forever.
 //!
 //! Not here: permission requests, which go the other way (`answers`).
 

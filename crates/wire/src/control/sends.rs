@@ -1,7 +1,7 @@
-//! User messages: words and pictures for the agent.
+//! User messages: text and images for the agent.
 //!
-//! **Invariant**: they reach the relay in the order in which the client said them, also when the
-//! pictures of one of them are still being put away.
+//! **Invariant**: messages reach the relay in the order in which the client sent them, even while
+//! the images of one of them are still being stored.
 //!
 //! Not here: the message as it comes back (`messages`).
 

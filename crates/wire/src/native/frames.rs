@@ -1,7 +1,7 @@
 //! The frames between clients and the relay, in both directions.
 //!
-//! Each type of frame is declared once, in one of the two lists below, with the name that it has
-//! on the wire. A frame holds no behaviour beyond translation.
+//! Each frame type is declared once, with its wire name, in one of the two lists below. A frame
+//! has no behaviour beyond translation.
 //!
 //! Not here: the frames of proxies (`proxy_frames`), what a frame leads to (`client_connection`).
 

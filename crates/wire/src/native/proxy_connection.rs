@@ -1,7 +1,7 @@
 //! One proxy's connection, as the relay sees it.
 //!
-//! Works the same for our own proxy and for one that knows only version 1 of the document: what
-//! the plain one does not say (numbers, ids, a machine's name) is absent from what comes out.
+//! It works the same for our own proxy and for a proxy that knows only version 1 of the document.
+//! Whatever the plain proxy leaves out (numbers, ids, a machine's name) is absent from the output.
 //!
 //! Not here: what follows from a report (`domain`), numbering (`link`), the socket (`server`).
 

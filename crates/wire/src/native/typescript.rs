@@ -1,7 +1,7 @@
 //! The frames of clients as TypeScript, for the page.
 //!
-//! **Invariant**: what the page is compiled against is what is declared here; a difference fails
-//! the test below, which also writes the file anew when it is asked to.
+//! **Invariant**: the page is compiled against exactly what is declared here. A difference fails
+//! the test below, which can also rewrite the file.
 //!
 //! Not here: how the page reads a frame (`web/src/lib/connection`).
 

@@ -1,6 +1,6 @@
-//! Commands about the session as it is: its state, its model, its name, an abort.
+//! Commands about the current session: its state, its model, its name, an abort.
 //!
-//! Not here: `prompt` and its like (`sends`), other sessions (`sessions`), what was said
+//! Not here: `prompt` and related commands (`sends`), other sessions (`sessions`), history
 //! (`history`).
 
 use std::collections::BTreeMap;

@@ -1,10 +1,10 @@
 //! Permission prompts and other questions as `extension_ui_request`s, and what an answer means.
 //!
-//! **Invariant**: a cancelled dialog never becomes an allow, and an answer never more than it
-//! says. The first answer wins; the end of a dialog is told to everybody. Who answers something
-//! that fits nothing is asked again.
+//! **Invariant**: a cancelled dialog never becomes an allow, and an answer never becomes more than
+//! it says. The first answer wins; all clients are notified when a dialog ends. A client whose
+//! answer does not fit is asked again.
 //!
-//! Not here: asking the agent (`domain` decides, the proxy does), the questions of a form
+//! Not here: asking the agent (`domain` decides, the proxy acts), the questions of a form
 //! (`forms`).
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
-//! Questions of an agent that are answered together: asked one dialog after the other.
+//! An agent's questions that are answered together, asked in one dialog after the other.
 //!
-//! Not here: who is asked and what becomes of the answers (`dialogs`).
+//! Not here: who is asked and what happens with the answers (`dialogs`).
 
 use domain::session::prompts::AnswerDetail;
 use serde_json::{Map, Value, json};

@@ -1,7 +1,7 @@
-//! What a client says, as text and as meaning.
+//! A client's frames: reading them.
 //!
-//! **Invariant**: no text makes reading panic; what cannot be read is told apart by whether it can
-//! still be said which command it was, because that is what an answer names.
+//! **Invariant**: no input makes reading panic. An error names the command whenever it could be
+//! read, because an answer names it too.
 //!
 //! Not here: what follows from a command (`commands`, `sends`, `sessions`, `dialogs`).
 

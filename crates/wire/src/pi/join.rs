@@ -1,9 +1,9 @@
-//! How a connection comes to a session, and what it is shown first.
+//! How a connection joins a session, and what it is shown first.
 //!
-//! **Invariant**: a client hears of one session at a time; commands that it sends on the way to
-//! one wait, and are taken in their order.
+//! **Invariant**: a client receives the events of one session at a time. Commands that it sends
+//! during a join wait and are handled in order.
 //!
-//! Not here: which sessions there are (`sessions`).
+//! Not here: which sessions exist (`sessions`).
 
 use std::collections::VecDeque;
 

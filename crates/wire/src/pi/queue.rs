@@ -1,9 +1,9 @@
-//! What waits for the agent, as pi's clients see it: steering messages and follow-ups.
+//! The queue as pi's clients see it: steering messages and follow-ups.
 //!
-//! A send that begins a run at once never shows here. One that waits shows until it leaves for
-//! the machine; a steering message shows until the agent has it, as pi itself tells it.
+//! A send that starts a run at once never appears here. A queued send appears until it leaves for
+//! the machine; a steering message appears until the agent has it, as in pi itself.
 //!
-//! Not here: the queue itself, and whether a send waits (`domain`).
+//! Not here: the queue itself, and whether a send is queued (`domain`).
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! `prompt`, `steer` and `follow_up`: words and pictures for the agent.
+//! `prompt`, `steer` and `follow_up`: text and images for the agent.
 //!
-//! **Invariant**: they reach the relay in the order in which the client said them, also when the
-//! pictures of one of them are still being put away; each is answered when it is on disk.
+//! **Invariant**: messages reach the relay in the order in which the client sent them, even while
+//! the images of one of them are still being stored. Each is answered when it is on disk.
 //!
 //! Not here: the message as it comes back (`messages`), the queue (`queue`).
 

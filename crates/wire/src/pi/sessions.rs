@@ -1,9 +1,9 @@
 //! `list_sessions`, `switch_session` and `new_session`.
 //!
-//! A session's path is the agent's own file, else `farhelm/<session id>.jsonl`. The active session is this connection's own:
-//! who switches moves nobody else.
+//! A session's path is the agent's own file, otherwise `farhelm/<session id>.jsonl`. Each
+//! connection has its own active session: switching affects no other connection.
 //!
-//! Not here: how the connection comes to its session (`join`).
+//! Not here: how the connection joins its session (`join`).
 
 use std::collections::BTreeMap;
 

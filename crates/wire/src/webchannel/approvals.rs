@@ -1,7 +1,7 @@
 //! Permission prompts as `approval_request`s, and what an answer to one means.
 //!
 //! **Invariant**: an approval never becomes more than "this once", and a refusal never becomes an
-//! approval; the first answer wins, and who comes later is told so.
+//! approval. The first answer wins; a later answer gets an error.
 
 use domain::session::prompts::{AnswerDetail, Choice, Detail, Effect, Prompt, Settled};
 use domain::session::{Recorded, Wish};

@@ -1,7 +1,7 @@
-//! Which session a connection is with.
+//! The session of a connection.
 //!
-//! **Invariant**: a connection looks at one session; which one, its address or its first envelope
-//! says, and no later one.
+//! **Invariant**: a connection shows one session, named by its address or its first envelope and
+//! by no later one.
 
 use domain::SessionId;
 use domain::session::prompts::Settled;

@@ -1,6 +1,6 @@
 //! Pairing: a code and a public key in, a token and a public key out.
 //!
-//! **Invariant**: a code is not used up for a key that could never be agreed on.
+//! **Invariant**: an unusable public key does not use up a code.
 //!
 //! Not here: which codes are valid, and who tried too often (`server`).
 

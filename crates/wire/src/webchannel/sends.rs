@@ -1,7 +1,7 @@
-//! `user_message`s, plain and sealed, and what becomes of them.
+//! `user_message`s, plain and sealed, and what happens to them.
 //!
-//! **Invariant**: a sealed message is taken once: its nonce is spent, for good, before it is sent,
-//! and is the name that it is sent under.
+//! **Invariant**: a sealed message is accepted once. Its nonce is spent for good before the
+//! message is sent, and becomes the message's id.
 //!
 //! Not here: the window of spent nonces (`server`).
 

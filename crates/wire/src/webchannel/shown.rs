@@ -1,9 +1,9 @@
 //! What happens in a session, as this dialect's clients see it.
 //!
-//! What envelopes hold is encoded once for everybody; each client's envelope, and its key, are
-//! laid around it for that client alone.
+//! The payload of an envelope is encoded once for all clients. The envelope itself, and its
+//! sealing, are made for each client.
 //!
-//! Not here: prompts (`approvals`), words in the making (`stream`).
+//! Not here: prompts (`approvals`), streamed text (`stream`).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a client is told when nothing came of what it asked.
+//! What a client is told when its request had no effect.
 
 use domain::content::Failure;
 use domain::session::delivery::{State, Told};

@@ -1,4 +1,4 @@
-//! What a client asks for, turned into what its shell is to do.
+//! A client's requests, turned into work for its shell.
 
 use domain::fleet::LaunchWish;
 use domain::session::Wish;

@@ -1,4 +1,5 @@
-//! The relay's end of a proxy connection: the document's examples, plain proxies, and our own.
+//! The relay's end of a proxy connection: the document's examples, plain proxies, and our own
+//! proxy.
 
 use domain::content::{Author, Part};
 use domain::session::controls::Control;

@@ -1,8 +1,8 @@
-//! The envelope: what every frame may carry besides its own matter.
+//! The envelope: the fields that any frame may carry besides its body.
 //!
-//! Reading is in two steps over the same text, the envelope and then the body, so that a frame
-//! whose body is wrong is still answered with its type and its request. Text that is no JSON at
-//! all is told apart from JSON that makes no sense: the first ends the connection.
+//! A frame is read in two steps over the same text, first the envelope and then the body. A frame
+//! with an invalid body can therefore still be answered with its type and its request. Text that
+//! is not JSON ends the connection; JSON that breaks a rule is answered.
 
 use std::borrow::Cow;
 
