@@ -1,7 +1,7 @@
 //! `cargo xtask agents`: the real agent programs that the tests run, at pinned versions.
 //!
-//! Invariant: they live in a cache folder of the person, never in the checkout; what is there and
-//! complete is not fetched again; two runs do not disturb each other.
+//! Invariant: they are in the person's cache folder, never in the checkout. A complete
+//! installation is not fetched again, and two runs do not disturb each other.
 //!
 //! Not here: the versions (`agents.toml`), what the tests do with the agents
 //! (`crates/farhelm/tests/agents`).

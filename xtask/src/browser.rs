@@ -1,4 +1,4 @@
-//! The browser of every test that needs one: Debian's Chromium, installed where it can be.
+//! The browser for every test that needs one: Debian's Chromium, installed where possible.
 //!
 //! Not here: what is done in it (`page`, `ide`, and the workspace's own tests).
 

@@ -1,9 +1,9 @@
-//! `cargo xtask fuzz --coverage SECONDS`: fuzzing led by what each input reaches.
+//! `cargo xtask fuzz --coverage SECONDS`: coverage-guided fuzzing.
 //!
-//! The targets are in `fuzz/`, a workspace of its own. LLVM counts the edges and libFuzzer picks
-//! the inputs; neither needs more than the compiler that builds everything else. Every target
-//! begins with `fixtures/fuzz/TARGET` and what earlier runs on this machine found
-//! (`fuzz/corpus`). An input that breaks something is kept in `fuzz/artifacts/TARGET`.
+//! The targets are in `fuzz/`, a separate workspace. LLVM counts the edges and libFuzzer picks the
+//! inputs; neither needs more than the compiler that builds everything else. Every target starts
+//! with `fixtures/fuzz/TARGET` and what earlier runs on this machine found (`fuzz/corpus`). An
+//! input that breaks something is stored in `fuzz/artifacts/TARGET`.
 //!
 //! Not here: what must hold (`fuzzing` modules of the crates, `crates/wire/tests/fuzz`).
 

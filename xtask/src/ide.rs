@@ -1,8 +1,8 @@
-//! `cargo xtask ide`: chat panels that nobody here wrote, in a real browser.
+//! `cargo xtask ide`: tests third-party chat panels in a real browser.
 //!
-//! VS Code's own Chat (in code-server, with a scripted agent as its extension) and opencode's web
-//! page, at pinned versions in the cache folder of the person. What cannot be fetched is told,
-//! never passed over in silence.
+//! The panels are VS Code's own Chat (in code-server, with a scripted agent as its extension) and
+//! opencode's web page, at pinned versions in the person's cache folder. What cannot be fetched is
+//! reported, never skipped silently.
 //!
 //! Not here: the versions (`agents.toml`), what the tests do with them
 //! (`crates/farhelm/tests/ide`).

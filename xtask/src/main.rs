@@ -1,7 +1,7 @@
-//! What people run: `cargo xtask <command>`.
+//! The command line: `cargo xtask <command>`.
 //!
-//! Not here: what a rule of the house says (`tidy/`), what a full test run is (`test`), which
-//! agents there are (`agents/`).
+//! Not here: the repository rules (`tidy/`), what a full test run is (`test`), which agents there
+//! are (`agents/`).
 
 mod agents;
 mod browser;

@@ -2,7 +2,7 @@
 //! `cargo xtask test` does briefly.
 //!
 //! Not here: the simulation (`crates/sim`), the process test (`crates/farhelm/tests/kill.rs`), the
-//! frames that mean no good (`crates/wire/tests/fuzz`), fuzzing led by coverage (`coverage`).
+//! hostile frames (`crates/wire/tests/fuzz`), coverage-guided fuzzing (`coverage`).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

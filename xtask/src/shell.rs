@@ -1,7 +1,7 @@
 //! Printing, and running other programs.
 //!
-//! Invariant: what a program prints is shown as it comes; reading it for its summary never hides
-//! a line. Of work that is done side by side, each line begins with the name of its lane.
+//! Invariant: a program's output is shown as it arrives; reading its summary never hides a line.
+//! When lanes run side by side, each line begins with the name of its lane.
 //!
 //! Not here: which programs make up a test run (`test`).
 

@@ -1,15 +1,14 @@
-//! `cargo xtask test`: everything that has to hold, in one command.
+//! `cargo xtask test`: every check and test, in one command.
 //!
-//! Everything is built once. What then waits more than it works (a browser, real agents) is done
-//! side by side, in lanes; each line of a lane begins with its name.
+//! Everything is built once. Steps that mostly wait (a browser, real agents) then run side by
+//! side, in lanes; each line of a lane begins with its name.
 //!
-//! Invariant: the last line is `N passed, N failed`; the counts are those of tests that really
-//! ran, a step that fails without naming a failed test counts as one failure, and any failure
-//! makes the exit code non-zero. What was not tried is told, and is a failure where everything is
-//! to be tried.
+//! Invariant: the last line is `N passed, N failed`. The counts include only tests that really
+//! ran. A step that fails without naming a failed test counts as one failure, and any failure
+//! makes the exit code non-zero. Skipped tests are reported, and with `--all` they are failures.
 //!
-//! Not here: the rules that `tidy` checks, reading a runner's summary (`tally`), its times
-//! and failures (`cases`), what tests could not try (`untried`).
+//! Not here: the rules that `tidy` checks, reading a runner's summary (`tally`), its times and
+//! failures (`cases`), what tests had to skip (`untried`).
 
 mod cases;
 pub(crate) mod repeat;

@@ -1,9 +1,9 @@
 //! One Agent Blob client across its connections.
 //!
-//! **Invariant**: nothing is asked before the relay took the `connect`; every request is known by
-//! its id until it is answered, or until its connection is gone. Words whose answer was lost with
-//! a connection are not said again, because this protocol cannot tell a repeat: the person is told.
-//! A message that is in the history and was shown is not shown again.
+//! **Invariant**: nothing is requested before the relay accepted the `connect`. Every request is
+//! known by its id until it is answered or its connection is gone. A message whose answer was lost
+//! with a connection is not sent again, because this protocol cannot recognise a repeat; the
+//! person is told instead. A message that was already shown is not shown again from the history.
 //!
 //! Not here: the relay's end of the dialect (`wire`), sockets.
 

@@ -1,9 +1,9 @@
-//! A client over real sockets: dials, says hello, keeps alive, and dials again.
+//! A client over real sockets: it dials, sends the hello, keeps the connection alive, and redials.
 //!
 //! **Invariant**: [`Remote::next`] may be dropped at any moment without losing or repeating
-//! anything. Sends wait for the relay; anything else that is said before its hello is dropped.
+//! anything. Sends wait for the relay; anything else that is sent before its hello is dropped.
 //!
-//! Not here: what frames mean (`machine`), TLS and addresses (whoever dials).
+//! Not here: what frames mean (`machine`), TLS and addresses (the dialler).
 
 use std::collections::VecDeque;
 use std::future::Future;

@@ -1,9 +1,10 @@
-//! Books: the ledger as asynchronous tasks use it.
+//! The books: the ledger as asynchronous tasks use it.
 //!
-//! One writer commits whatever waits (group commit); readers run beside it. In production both
-//! are threads, because a commit waits for the disk; in a simulation they are tasks.
+//! One writer commits everything that is waiting (group commit); readers run beside it. In
+//! production both are threads, because a commit waits for the disk. In a simulation they are
+//! tasks.
 //!
-//! The queues are unbounded by type and bounded by use: an owner has at most
+//! The queues are unbounded by type but bounded in use: an owner has at most
 //! `APPENDS_IN_FLIGHT_MAX` appends waiting, a connection a few reads.
 //!
 //! Not here: what is in an append (`owner`), how it gets to disk (`store`).

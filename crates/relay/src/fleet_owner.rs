@@ -1,6 +1,6 @@
 //! The owner of the fleet: the only task that decides about machines and launches.
 //!
-//! The fleet changes rarely, so each command is committed before the next is taken.
+//! The fleet changes rarely, so each command is committed before the next one starts.
 //!
 //! Not here: what commands lead to (`domain`), sessions (`owner`).
 

@@ -1,9 +1,9 @@
-//! Bringing a state back from the ledger: the newest stored state and the events after it.
+//! Loads a state from the ledger: the newest stored state and the events after it.
 //!
-//! **Invariant**: what is loaded is what all events up to the head lead to. A stored state that
-//! cannot be read, or is of an older shape, is replaced by a replay of the events. Where those are
-//! not all there, an older state still counts, lacking what its shape lacks; without one, loading
-//! fails instead of going on from a part.
+//! **Invariant**: a loaded state is what all events up to the head lead to. A stored state that
+//! cannot be read, or has an older shape, is replaced by a replay of the events. If some of those
+//! events are missing, an older state is still used, without what its shape lacks. Without one,
+//! loading fails instead of continuing from a part.
 //!
 //! Not here: what the events mean (`domain`), their bytes (`store`).
 

@@ -1,6 +1,6 @@
-//! What the relay needs from the world besides a store: the time, and names for new things.
+//! What the relay needs from outside besides a store: the time, and new ids.
 //!
-//! A simulation gives its own.
+//! A simulation provides its own.
 //!
 //! Not here: the store (`books`), sockets (`gate`).
 

@@ -1,4 +1,4 @@
-//! The relay's handle: what sockets, the HTTP API and tests say to it.
+//! The relay's handle, for sockets, the HTTP API and tests.
 //!
 //! Not here: the tasks behind it (`owner`, `fleet_owner`, `books`), connections (`gate`).
 

@@ -1,4 +1,4 @@
-//! Routes: the open proxy connections, for those who owe them orders.
+//! Routes: the open proxy connections, for the tasks that owe them orders.
 //!
 //! Not here: deciding what is owed (`domain`), the sockets (`gate`).
 

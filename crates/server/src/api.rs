@@ -1,9 +1,9 @@
-//! What is served over HTTP.
+//! The HTTP API.
 //!
 //! **Invariant**: every error is `{"error":{"code","message"}}` with a fitting status, and its
 //! message says what to do.
 //!
-//! Not here: who may come in at all (`door`), sockets (`socket`).
+//! Not here: who may connect at all (`door`), sockets (`socket`).
 
 mod export;
 mod health;

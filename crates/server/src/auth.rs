@@ -1,7 +1,7 @@
-//! Who you are: secrets, credentials, pairing.
+//! Authentication: secrets, credentials, pairing.
 //!
-//! **Invariant**: only hashes are kept; a secret is shown once, to whom it was made for. A revoked
-//! credential opens nothing, and what it had opened closes at once.
+//! **Invariant**: only hashes are stored; a secret is shown once, to the person it was made for. A
+//! revoked credential opens nothing, and the connections that it opened are closed at once.
 //!
 //! Not here: what a principal may do (`domain`), where a request carries its secret (`door`).
 

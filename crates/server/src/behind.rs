@@ -1,4 +1,4 @@
-//! The relay behind the door.
+//! Connects the server to the relay behind it.
 //!
 //! Not here: sockets (`socket`), gates (`relay::gate`), what frames mean (`wire`).
 

@@ -1,7 +1,7 @@
 //! Listening: the port, TLS, and each connection's HTTP.
 //!
-//! **Invariant**: a peer that connects and says nothing, or says it slowly, holds its place for a
-//! bounded time.
+//! **Invariant**: a peer that connects and sends nothing, or sends slowly, takes up a connection
+//! for a bounded time only.
 //!
 //! Not here: what requests ask for (`api`), open sockets (`socket`).
 

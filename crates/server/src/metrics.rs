@@ -1,4 +1,4 @@
-//! `GET /metrics`: figures as Prometheus reads them.
+//! `GET /metrics`: metrics in Prometheus format.
 //!
 //! Not here: counting (`relay::metrics`).
 

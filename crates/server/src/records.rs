@@ -1,7 +1,7 @@
-//! The task that owns the vault: credentials, uploads, and the codes of pairing.
+//! The task that owns the vault: credentials, uploads, and pairing codes.
 //!
-//! **Invariant**: everything that changes a credential runs here, one job after the other, and
-//! publishes the new book before the next: what was answered is in the book.
+//! **Invariant**: every change of a credential runs here, one job after the other, and publishes
+//! the new book before the next job starts: a change that was answered is in the book.
 //!
 //! Not here: what the jobs do (`auth`, `api::uploads`), the rows (`store`).
 

@@ -1,6 +1,6 @@
-//! Start and stop.
+//! Starts and stops the server.
 //!
-//! **Invariant**: a stop tells every open socket (1001) and ends within a bound.
+//! **Invariant**: a stop closes every open socket (1001) and finishes within a bounded time.
 //!
 //! Not here: each connection (`listen`), each request (`api`).
 

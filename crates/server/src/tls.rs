@@ -1,7 +1,7 @@
-//! TLS from certificate files, read again when they change.
+//! TLS from certificate files, which are reloaded when they change.
 //!
-//! **Invariant**: files that cannot be used never replace ones that can: the old certificate goes
-//! on serving, and the log says why.
+//! **Invariant**: unusable files never replace usable ones: the old certificate stays in use, and
+//! the log says why.
 //!
 //! Not here: sockets (`listen`).
 

@@ -1,4 +1,4 @@
-//! What can go wrong with the disk, in words that say what to do.
+//! Disk and database failures, with messages that say what to do.
 //!
 //! Not here: why a single append is refused while the rest of its group commits
 //! ([`AppendRefused`](crate::AppendRefused)).

@@ -1,7 +1,7 @@
 //! The cache folder: one folder for each agent and version, with a stamp when it is complete.
 //!
-//! Invariant: a folder without its stamp is half an installation, and is fetched again. The stamp
-//! is written last, and holds what tests have to know.
+//! Invariant: a folder without its stamp is an incomplete installation and is fetched again. The
+//! stamp is written last and holds what tests need to know.
 
 use std::env;
 use std::fs::{self, File, TryLockError};

@@ -1,7 +1,7 @@
-//! Fetching one agent with npm, and making sure that it answers.
+//! Fetches one agent with npm, and checks that it starts.
 //!
-//! Invariant: no script of a package runs while it is installed (npm's opinion about that changes
-//! from version to version): programs are called where their packages hold them.
+//! Invariant: no script of a package runs during installation, whatever the npm version does by
+//! default. Programs are called where their packages hold them.
 //!
 //! Not here: which versions (`pins`), what counts as complete (`cache`).
 

@@ -1,4 +1,4 @@
-//! What packages call this computer.
+//! The name that packages use for this computer's platform.
 
 use std::env::consts::{ARCH, EXE_SUFFIX, OS};
 

@@ -1,6 +1,6 @@
-//! `cargo xtask record`: has the real agents talk once more, and keeps what their drivers saw.
+//! `cargo xtask record`: runs the real agents again and records what their drivers see.
 //!
-//! Not here: playing the recordings (`crates/agents/tests/recorded.rs`), making one
+//! Not here: replaying the recordings (`crates/agents/tests/recorded.rs`), making one
 //! (`crates/farhelm/tests/agents/record.rs`).
 
 use super::{FOUND_BY, Outcome, Wanted, install};

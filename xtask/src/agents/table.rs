@@ -1,4 +1,4 @@
-//! What works with which agent, as the scenarios told it: a table for people and for
+//! What works with which agent, as reported by the scenarios: a table for the terminal and for
 //! `docs/agents.md`.
 //!
 //! Not here: running the scenarios (`play`).

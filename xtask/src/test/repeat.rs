@@ -1,8 +1,8 @@
-//! `cargo xtask repeat --times N [--busy] [--only STEP]`: the tests that wait for other programs (browsers, IDEs,
-//! real agents), N times in a row.
+//! `cargo xtask repeat --times N [--busy] [--only STEP]`: the tests that wait for other programs
+//! (browsers, IDEs, real agents), N times in a row.
 //!
-//! A test that passes once proves little: what fails one time in twenty fails most CI runs. With
-//! `--busy`, a loop of our own keeps every core busy beside the tests.
+//! One pass proves little: a test that fails one time in twenty fails most CI runs. With `--busy`,
+//! a loop keeps every core busy beside the tests.
 //!
 //! Not here: the tests themselves, and what a single run of them needs (`test`).
 

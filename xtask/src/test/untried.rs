@@ -1,6 +1,6 @@
-//! What tests could not try on this machine, for want of a program: they say so in a file.
+//! What tests had to skip on this machine because a program is missing. They report it in a file.
 //!
-//! Invariant: nothing that was not tried is passed over in silence.
+//! Invariant: nothing is skipped silently.
 //!
 //! Not here: the tests' side (`fake_panels::untried`).
 

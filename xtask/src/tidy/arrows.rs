@@ -1,6 +1,6 @@
-//! Dependency arrows between the crates: they point up one list, and `server` and `proxy` meet
-//! only in `farhelm` (and in the simulation, which runs everything). Test support stands beside
-//! the list: it knows nobody, and only tests know it.
+//! Dependencies between the crates: they point up one list, and `server` and `proxy` meet only in
+//! `farhelm` (and in the simulation, which runs everything). Test support is outside the list: it
+//! depends on no crate of the product, and only tests depend on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! The tests of a crate from outside are one program, `tests/all.rs`: each program links the whole
-//! product once more. A file that is no module of it would be silently left out.
+//! The integration tests of a crate are one program, `tests/all.rs`, because each program links
+//! the whole product again. A file that is not a module of it would be skipped silently.
 
 use super::{File, Problem};
 

@@ -1,5 +1,5 @@
-//! Every dependency may be used under a licence that asks for no more than notices (or, for
-//! MPL-2.0, for changes to its own files).
+//! Every dependency must have a licence that requires no more than notices (or, for MPL-2.0,
+//! publishing changes to its own files).
 
 use std::path::Path;
 use std::process::Output;

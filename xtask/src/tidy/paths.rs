@@ -1,4 +1,4 @@
-//! Nothing in the checkout names a place on one particular computer.
+//! Nothing in the checkout names a folder of one particular computer.
 
 use super::{File, Problem};
 

@@ -1,4 +1,4 @@
-//! Every rule of `docs/spec/*.md` has a test that says so, and every such mark names a rule.
+//! Every rule of `docs/spec/*.md` has a test with its mark, and every mark names a rule.
 //!
 //! A rule is a line `- **native/launch_session.2** …`. A mark is a comment in test code,
 //! `// spec: native/launch_session.2`, with several rules separated by commas.

@@ -1,4 +1,4 @@
-//! The common words of every dialect's client, for this one.
+//! The pi client behind the interface that all dialects share.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a client makes of the relay's envelopes.
+//! How a client interprets the relay's envelopes.
 
 use serde_json::Value;
 use wire::webchannel::seal::{self, Key};

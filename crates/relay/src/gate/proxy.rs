@@ -1,7 +1,8 @@
 //! The gate of a proxy.
 //!
-//! Frames of one proxy are taken in order. What it numbers is acknowledged when it is committed;
-//! if it cannot be, the connection is closed, and the proxy tells it again on the next one.
+//! Frames of one proxy are handled in order. Numbered frames are acknowledged when they are
+//! committed. If a commit fails, the connection is closed, and the proxy resends the frame on the
+//! next connection.
 //!
 //! Not here: what frames mean (`wire::native`), which machine owns what (`fleet_owner`).
 

@@ -1,11 +1,11 @@
-//! The gate of a visitor: a client in a dialect that looks at one session at a time.
+//! The gate of a visitor: a client in a dialect that shows one session at a time.
 //!
-//! It keeps the visitor's place. Recorded events are shown once and in order, whether they come
-//! live or, after the visitor was too slow, from the ledger; passing ones only when they go on
-//! from what was shown. The answer to a wish comes after the events it led to.
+//! It keeps the visitor's position. Recorded events are shown once and in order, either live or,
+//! after the visitor fell behind, from the ledger. Passing events are shown only when they
+//! continue what was shown. The answer to a wish comes after the events it led to.
 //!
-//! A large frame takes room until everything that was asked because of it is answered or
-//! recorded. The next frame waits for room; answers, events and the end of the connection do not.
+//! A large frame takes room until everything that was asked because of it is answered or recorded.
+//! The next frame waits for room; answers, events and the end of the connection do not.
 //!
 //! Not here: what frames mean (`wire`), rate limits (`throttle`).
 

@@ -1,4 +1,4 @@
-//! What waits for a commit before it leaves an owner.
+//! Output that waits for a commit before it leaves an owner.
 //!
 //! Not here: when it may leave (`owner`).
 

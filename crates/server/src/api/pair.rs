@@ -1,6 +1,6 @@
 //! Pairing: a code for a person, a token for a device.
 //!
-//! Not here: how codes are kept and guesses bounded (`auth`).
+//! Not here: how codes are stored and guesses limited (`auth`).
 
 use axum::Extension;
 use axum::extract::{Request, State};

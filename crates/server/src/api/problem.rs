@@ -1,6 +1,6 @@
-//! Errors as the HTTP API tells them.
+//! Errors of the HTTP API.
 //!
-//! Not here: refusals as the dialects word them (`wire`).
+//! Not here: refusals in the dialects (`wire`).
 
 use std::borrow::Cow;
 use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! Sessions over HTTP: the same truth as on the sockets.
+//! Sessions over HTTP, with the same content as on the sockets.
 //!
 //! Not here: what commands lead to (`domain`), the JSON of events (`wire`).
 

@@ -1,4 +1,4 @@
-//! Uploads over HTTP: streamed to disk, and back as files that no browser runs.
+//! Uploads over HTTP: streamed to disk, and served in a form that no browser runs.
 //!
 //! Not here: files on disk (`shelf`).
 

@@ -1,7 +1,8 @@
-//! Origins: whose pages may connect, and under which names this relay may be called.
+//! Origins: which pages may connect, and by which host names this relay may be addressed.
 //!
-//! A page of another site runs in the person's browser and can reach loopback; its origin gives it
-//! away. A site that points its own name at loopback is given away by the name it calls.
+//! A page of another site runs in the person's browser and can reach loopback, but the browser
+//! sends its origin. A site that points its own host name at loopback is recognised by the host
+//! name in its requests.
 //!
 //! Not here: which headers carry them (`door`).
 

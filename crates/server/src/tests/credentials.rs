@@ -1,4 +1,4 @@
-//! Who may come in.
+//! Who may connect.
 
 use super::Knocked;
 

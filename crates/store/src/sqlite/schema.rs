@@ -1,4 +1,4 @@
-//! Opening the database file: is it ours, is it of our time, and bringing it up to date.
+//! Opens the database: checks its application id and version, then migrates it.
 //!
 //! **Invariant**: a file that is refused is not changed; an existing database is copied to
 //! `<file>.before-vN` before it becomes version N.

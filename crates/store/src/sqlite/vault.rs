@@ -1,4 +1,4 @@
-//! Credentials and uploads in the same database file, on their own connection.
+//! Credentials and uploads in the same database file, on a separate connection.
 //!
 //! Not here: the ledger's tables.
 

@@ -1,6 +1,6 @@
-//! What a visitor asks for: of the relay, of the ledger, of the door.
+//! A visitor's requests to the relay, the ledger and the door.
 //!
-//! Not here: what becomes of the answers (`visitor`).
+//! Not here: what happens with the answers (`visitor`).
 
 use std::sync::atomic::Ordering;
 

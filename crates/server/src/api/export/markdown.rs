@@ -1,6 +1,6 @@
-//! One event as a person would read it.
+//! One event as Markdown for people.
 //!
-//! Not here: the words of a sealed session, which only its readers have.
+//! Not here: the content of a sealed session, which only its readers can decrypt.
 
 use std::fmt::Write as _;
 
