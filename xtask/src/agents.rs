@@ -1,7 +1,7 @@
 //! `cargo xtask agents`: the real agent programs that the tests run, at pinned versions.
 //!
-//! Invariant: they live in a cache folder of the person, never in the checkout; what is there and
-//! complete is not fetched again; two runs do not disturb each other.
+//! Invariant: they are in the person's cache folder, never in the checkout. A complete
+//! installation is not fetched again, and two runs do not disturb each other.
 //!
 //! Not here: the versions (`agents.toml`), what the tests do with the agents
 //! (`crates/farhelm/tests/agents`).
@@ -83,7 +83,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
         play::play(&Runner::find(), &installed, &list, &Places::new())?;
     shell::say(&format!("\n{}", table.markdown()));
     for scenario in table.without_row() {
-        shell::say(&format!("{scenario} has no row: give it one in xtask/src/agents/table.rs"));
+        shell::say(&format!("{scenario} has no row: add one in xtask/src/agents/table.rs"));
     }
     if wanted == Wanted::All && missing.is_empty() {
         write_page(&table)?;
@@ -102,10 +102,10 @@ fn read<'a>(options: &[&'a str]) -> Result<(Wanted<'a>, bool), String> {
             "--install" => plays = false,
             "--all" => wanted = Wanted::All,
             "--only" => {
-                let name = rest.next().ok_or("agents: --only needs the name of an agent")?;
+                let name = rest.next().ok_or("agents: --only needs an agent name")?;
                 wanted = Wanted::Only(name);
             }
-            unknown => return Err(format!("agents: cannot read {unknown:?}")),
+            unknown => return Err(format!("agents: unknown option {unknown:?}")),
         }
     }
     Ok((wanted, plays))
@@ -117,7 +117,7 @@ fn write_page(table: &Table) -> Result<(), String> {
     let told = |error: std::io::Error| format!("{}: {error}", path.display());
     let page = std::fs::read_to_string(&path).map_err(told)?;
     let Some(page) = table.put_into(&page) else {
-        return Err(format!("{PAGE} has no place for the table"));
+        return Err(format!("{PAGE} has no markers for the table"));
     };
     std::fs::write(&path, page).map_err(told)?;
     shell::say(&format!("written to {PAGE}"));
@@ -131,7 +131,7 @@ pub(crate) fn install(wanted: Wanted<'_>) -> Result<Outcome, String> {
         && pins.agents.iter().all(|agent| agent.name != name)
     {
         let known: Vec<&str> = pins.agents.iter().map(|agent| agent.name.as_str()).collect();
-        return Err(format!("there is no agent {name}; known are {}", known.join(", ")));
+        return Err(format!("unknown agent {name}; available: {}", known.join(", ")));
     }
     let cache = Cache::open()?;
     let _lock = cache.lock()?;

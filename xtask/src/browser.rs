@@ -1,4 +1,4 @@
-//! The browser of every test that needs one: Debian's Chromium, installed where it can be.
+//! The browser for every test that needs one: Debian's Chromium, installed where possible.
 //!
 //! Not here: what is done in it (`page`, `ide`, and the workspace's own tests).
 
@@ -25,7 +25,7 @@ const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "goog
 pub(crate) fn find_or_fetch(untried: &str) -> Result<PathBuf, String> {
     find().or_else(fetch).ok_or_else(|| {
         format!(
-            "{untried}: no Chromium was found and none could be installed; try `apt install \
+            "{untried}: Chromium was not found and could not be installed; try `apt install \
              chromium`"
         )
     })
@@ -48,7 +48,7 @@ fn fetch() -> Option<PathBuf> {
         command.args(words).env("DEBIAN_FRONTEND", "noninteractive");
         shell::answers(command)
     };
-    shell::say("Chromium is not here; trying apt-get install chromium");
+    shell::say("Chromium not found; trying apt-get install chromium");
     let packages = ["install", "-y", "--no-install-recommends", "chromium", "fonts-dejavu-core"];
     let installs = apt(&packages) || (apt(&["update"]) && apt(&packages));
     installs.then(find).flatten()

@@ -1,9 +1,9 @@
-//! `cargo xtask fuzz --coverage SECONDS`: fuzzing led by what each input reaches.
+//! `cargo xtask fuzz --coverage SECONDS`: coverage-guided fuzzing.
 //!
-//! The targets are in `fuzz/`, a workspace of its own. LLVM counts the edges and libFuzzer picks
-//! the inputs; neither needs more than the compiler that builds everything else. Every target
-//! begins with `fixtures/fuzz/TARGET` and what earlier runs on this machine found
-//! (`fuzz/corpus`). An input that breaks something is kept in `fuzz/artifacts/TARGET`.
+//! The targets are in `fuzz/`, a separate workspace. LLVM counts the edges and libFuzzer picks the
+//! inputs; neither needs more than the compiler that builds everything else. Every target starts
+//! with `fixtures/fuzz/TARGET` and what earlier runs on this machine found (`fuzz/corpus`). An
+//! input that breaks something is stored in `fuzz/artifacts/TARGET`.
 //!
 //! Not here: what must hold (`fuzzing` modules of the crates, `crates/wire/tests/fuzz`).
 
@@ -75,13 +75,13 @@ pub(crate) fn fuzz(seconds: u64) -> Result<bool, String> {
     for target in &broken {
         let program = built.join(target);
         shell::complain(&format!(
-            "{target} broke. The inputs are in fuzz/artifacts/{target}; to play one again:\n  \
+            "{target} failed. The inputs are in fuzz/artifacts/{target}; to replay one:\n  \
              {} fuzz/artifacts/{target}/FILE\n\
-             Once it is mended, the input goes into fixtures/fuzz/{target}: cargo xtask test plays it.",
+             Once it is fixed, add the input to fixtures/fuzz/{target}: cargo xtask test replays it.",
             program.display(),
         ));
     }
-    let outcome = if broken.is_empty() { "none broke".to_owned() } else { broken.join(", ") };
+    let outcome = if broken.is_empty() { "none failed".to_owned() } else { broken.join(", ") };
     shell::say(&format!("{} targets; {outcome}", targets.len()));
     Ok(broken.is_empty())
 }
@@ -166,7 +166,7 @@ fn targets(root: &Path) -> Result<Vec<String>, String> {
     names.sort();
     for name in &names {
         if !root.join("fixtures/fuzz").join(name).is_dir() {
-            return Err(format!("fixtures/fuzz/{name} is missing: each target has inputs there"));
+            return Err(format!("fixtures/fuzz/{name} is missing: each target needs inputs there"));
         }
     }
     Ok(names)

@@ -1,8 +1,8 @@
-//! `cargo xtask ide`: chat panels that nobody here wrote, in a real browser.
+//! `cargo xtask ide`: tests third-party chat panels in a real browser.
 //!
-//! VS Code's own Chat (in code-server, with a scripted agent as its extension) and opencode's web
-//! page, at pinned versions in the cache folder of the person. What cannot be fetched is told,
-//! never passed over in silence.
+//! The panels are VS Code's own Chat (in code-server, with a scripted agent as its extension) and
+//! opencode's web page, at pinned versions in the person's cache folder. What cannot be fetched is
+//! reported, never skipped silently.
 //!
 //! Not here: the versions (`agents.toml`), what the tests do with them
 //! (`crates/farhelm/tests/ide`).
@@ -31,9 +31,9 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
         [] => {}
         ["--install"] => return fetch_only(),
         ["--bench"] => return bench(),
-        [unknown, ..] => return Err(format!("ide: cannot read {unknown:?}")),
+        [unknown, ..] => return Err(format!("ide: unknown option {unknown:?}")),
     }
-    let chromium = browser::find_or_fetch("panels that nobody here wrote")?;
+    let chromium = browser::find_or_fetch("third-party panels")?;
     let fetched = fetch()?;
     for sentence in &fetched.missing {
         shell::say(&format!("SKIPPED: {sentence}"));
@@ -49,13 +49,13 @@ fn fetch_only() -> Result<bool, String> {
     for sentence in &missing {
         shell::complain(sentence);
     }
-    shell::say(&format!("tests find what is installed with {FOUND_BY}={}", list.display()));
+    shell::say(&format!("tests find the installed programs with {FOUND_BY}={}", list.display()));
     Ok(missing.is_empty())
 }
 
 /// What panels cost, printed.
 fn bench() -> Result<bool, String> {
-    let chromium = browser::find_or_fetch("what panels cost")?;
+    let chromium = browser::find_or_fetch("the panel benchmark")?;
     let mut command = shell::cargo();
     command.args(["test", "--release", "--package", "farhelm", "--test", "all", "--"]);
     command.args(["--ignored", "--nocapture", "ide::figures::"]).env(browser::NAMED_BY, chromium);

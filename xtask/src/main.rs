@@ -1,7 +1,7 @@
-//! What people run: `cargo xtask <command>`.
+//! The command line: `cargo xtask <command>`.
 //!
-//! Not here: what a rule of the house says (`tidy/`), what a full test run is (`test`), which
-//! agents there are (`agents/`).
+//! Not here: the repository rules (`tidy/`), what a full test run is (`test`), which agents there
+//! are (`agents/`).
 
 mod agents;
 mod browser;
@@ -19,29 +19,29 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask <command>
 
-  test [--quick | --all]      everything: format, lints, tests, documentation, tidy, real agents
-                              (--quick: what tells soon, before a commit; --all: every agent,
-                              and what cannot be tried is a failure)
-  repeat --times N [--busy]   the tests that wait for browsers, IDEs and real agents, N times in
-      [--only STEP]           a row (--busy: with every core busy; STEP: page, panels,
-                              ides or agents)
-  dev [URL]                   the page with hot reload, in front of a relay that runs
-  page                        the page alone: format, types, tests, journeys in a browser
-                              (--pictures: the journeys, then their pictures for the README)
-  bench-web                   what a streamed word and a first view cost in a browser
+  test [--quick | --all]      run everything: format, lints, tests, documentation, tidy, real
+                              agents (--quick: only fast checks, before a commit; --all: every
+                              agent, and whatever is skipped counts as a failure)
+  repeat --times N [--busy]   run the tests that need browsers, IDEs or real agents N times
+      [--only STEP]           (--busy: while every core is kept busy; STEP: page, panels, ides
+                              or agents)
+  dev [URL]                   serve the page with hot reload, in front of a running relay
+  page                        check only the page: format, types, tests, journeys in a browser
+                              (--pictures: run the journeys, then copy their README pictures)
+  bench-web                   measure a streamed word and a first view in a browser
   codegen                     write the page's types from the frames of crates/wire
-  tidy                        the rules of the house alone
-  sim --seeds N [--from S]    the simulation, over N seeds from S on (default 0); it stops at the
-      [--go-on]               first that is wrong, or goes on and lists them all
-  kill --times N              the process test: kill relay and proxy N times
-  fuzz --seconds N [--seed S] every dialect against spoilt frames, for N seconds
-  fuzz --coverage SECONDS     every decoder, led by what each input reaches, for so long in all
-  agents [--all] [--only A]   the real agent programs: fetch them, play every scenario, a table
-                              (--install: fetch them only)
-  ide [--install] [--bench]   panels of IDEs that nobody here wrote, in a real browser
-                              (--bench: what panels cost)
-  record [--only A]           have the real agents talk, and keep what their drivers saw
-                              (--again: keep the recordings, write anew what is seen of them)";
+  tidy                        check only the repository rules
+  sim --seeds N [--from S]    run the simulation over N seeds, starting at S (default 0); stop at
+      [--go-on]               the first failure (--go-on: continue and list all failures)
+  kill --times N              run the process test: kill relay and proxy N times
+  fuzz --seconds N [--seed S] send malformed frames to every dialect for N seconds
+  fuzz --coverage SECONDS     fuzz every decoder, guided by coverage, for SECONDS in total
+  agents [--all] [--only A]   fetch the real agents, play every scenario, print a table
+                              (--install: only fetch them)
+  ide [--install] [--bench]   test third-party IDE panels in a real browser
+                              (--bench: measure what panels cost)
+  record [--only A]           run the real agents and record what their drivers see
+                              (--again: keep the recordings, rewrite their snapshots)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         [unknown, ..] => {
-            shell::complain(&format!("xtask: cannot do {unknown:?} like this\n{USAGE}"));
+            shell::complain(&format!("xtask: cannot run {unknown:?}\n{USAGE}"));
             ExitCode::FAILURE
         }
     }

@@ -15,9 +15,7 @@ pub(crate) fn dev(relay: Option<&str>) -> Result<bool, String> {
     if let Some(relay) = relay {
         vite.env("FARHELM_URL", relay);
     }
-    shell::say(
-        "The page's sockets and API go to the relay at FARHELM_URL (http://127.0.0.1:4780).",
-    );
+    shell::say("The page connects to the relay at FARHELM_URL (default http://127.0.0.1:4780).");
     shell::succeeds(vite)
 }
 
@@ -43,7 +41,7 @@ pub(crate) fn pictures() -> Result<bool, String> {
         return Ok(false);
     }
     let (from, to) = (shots().join("readme"), shell::root().join("docs/pictures"));
-    let trouble = |error: std::io::Error| format!("the pictures cannot be copied: {error}");
+    let trouble = |error: std::io::Error| format!("could not copy the pictures: {error}");
     for entry in std::fs::read_dir(&from).map_err(trouble)? {
         let entry = entry.map_err(trouble)?;
         std::fs::copy(entry.path(), to.join(entry.file_name())).map_err(trouble)?;
@@ -95,7 +93,7 @@ enum Walk {
 /// The same after the binary was built. `Err` says why it cannot be tried here.
 fn in_browser(what: Walk) -> Result<(bool, Tally), String> {
     installed()?;
-    let browser = browser::find_or_fetch("the page's journeys")?;
+    let browser = browser::find_or_fetch("page journeys")?;
     let mut build = shell::cargo();
     build.args(["build", "--package", "farhelm"]);
     if !shell::succeeds(build)? {
@@ -151,7 +149,7 @@ fn installed() -> Result<(), String> {
     let mut npm = Command::new("npm");
     npm.args(["ci", "--no-audit", "--no-fund", "--loglevel", "error"]).current_dir(&web);
     if !shell::succeeds(npm)? {
-        return Err("npm could not fetch what the page is built with (is there a network?)".into());
+        return Err("npm could not fetch the page's dependencies (is the network up?)".into());
     }
     std::fs::write(&stamp, lock).map_err(|error| format!("{}: {error}", stamp.display()))
 }

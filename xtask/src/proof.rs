@@ -2,7 +2,7 @@
 //! `cargo xtask test` does briefly.
 //!
 //! Not here: the simulation (`crates/sim`), the process test (`crates/farhelm/tests/kill.rs`), the
-//! frames that mean no good (`crates/wire/tests/fuzz`), fuzzing led by coverage (`coverage`).
+//! hostile frames (`crates/wire/tests/fuzz`), coverage-guided fuzzing (`coverage`).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -54,7 +54,7 @@ fn fuzz_options(options: &[&str]) -> Result<(u64, Option<u64>), String> {
         match *pair {
             ["--seconds", raw] => seconds = Some(number("--seconds", raw)?),
             ["--seed", raw] => seed = Some(number("--seed", raw)?),
-            _ => return Err(format!("fuzz does not know {:?}", pair.join(" "))),
+            _ => return Err(format!("fuzz: unknown option {:?}", pair.join(" "))),
         }
     }
     Ok((seconds.ok_or("fuzz needs --seconds N or --coverage SECONDS")?, seed))
@@ -73,7 +73,7 @@ fn check_sim(mut options: &[&str]) -> Result<(), String> {
                 has_seeds |= name == "--seeds";
                 rest
             }
-            _ => return Err(format!("sim does not know {:?}", options.join(" "))),
+            _ => return Err(format!("sim: unknown option {:?}", options.join(" "))),
         };
     }
 }
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn what_is_missing_or_unknown_is_named() {
         assert_eq!(check_sim(&["--go-on"]), Err("sim needs --seeds N".to_owned()));
-        assert_eq!(check_sim(&["--seed"]), Err("sim does not know \"--seed\"".to_owned()));
+        assert_eq!(check_sim(&["--seed"]), Err("sim: unknown option \"--seed\"".to_owned()));
         assert_eq!(
             check_sim(&["--seeds", "x"]),
             Err("--seeds needs a whole number, not \"x\"".to_owned())

@@ -1,8 +1,8 @@
-//! The runner of Rust tests: cargo-nextest where it is installed, else cargo's own.
+//! The runner of Rust tests: cargo-nextest where it is installed, otherwise cargo's own.
 //!
 //! Invariant: every step selects the whole workspace and names its tests with a filter. Selecting
-//! fewer packages would give dependencies other features, and compile half the product once more.
-//! What [`Runner::build`] built is what later steps run, without asking cargo again.
+//! fewer packages would give dependencies other features and compile half the product again. Later
+//! steps run what [`Runner::build`] built without asking cargo again.
 //!
 //! Not here: which tests a step wants (`test`, `ide`, `agents::play`), reading a runner's summary
 //! (`test::tally`).

@@ -1,7 +1,7 @@
 //! Printing, and running other programs.
 //!
-//! Invariant: what a program prints is shown as it comes; reading it for its summary never hides
-//! a line. Of work that is done side by side, each line begins with the name of its lane.
+//! Invariant: a program's output is shown as it arrives; reading its summary never hides a line.
+//! When lanes run side by side, each line begins with the name of its lane.
 //!
 //! Not here: which programs make up a test run (`test`).
 
@@ -79,10 +79,10 @@ pub(crate) fn cargo() -> Command {
 /// The platform that programs are built for.
 pub(crate) fn host() -> Result<String, String> {
     let version = Command::new("rustc").arg("-vV").output();
-    let version = version.map_err(|error| format!("rustc did not start: {error}"))?;
+    let version = version.map_err(|error| format!("could not start rustc: {error}"))?;
     let version = String::from_utf8_lossy(&version.stdout).into_owned();
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "rustc -vV names no host".to_owned())
+    host.map(str::to_owned).ok_or_else(|| "rustc -vV does not print a host".to_owned())
 }
 
 /// Whether `cargo run` says this of the program that it runs.

@@ -1,15 +1,14 @@
-//! `cargo xtask test`: everything that has to hold, in one command.
+//! `cargo xtask test`: every check and test, in one command.
 //!
-//! Everything is built once. What then waits more than it works (a browser, real agents) is done
-//! side by side, in lanes; each line of a lane begins with its name.
+//! Everything is built once. Steps that mostly wait (a browser, real agents) then run side by
+//! side, in lanes; each line of a lane begins with its name.
 //!
-//! Invariant: the last line is `N passed, N failed`; the counts are those of tests that really
-//! ran, a step that fails without naming a failed test counts as one failure, and any failure
-//! makes the exit code non-zero. What was not tried is told, and is a failure where everything is
-//! to be tried.
+//! Invariant: the last line is `N passed, N failed`. The counts include only tests that really
+//! ran. A step that fails without naming a failed test counts as one failure, and any failure
+//! makes the exit code non-zero. Skipped tests are reported, and with `--all` they are failures.
 //!
-//! Not here: the rules that `tidy` checks, reading a runner's summary (`tally`), its times
-//! and failures (`cases`), what tests could not try (`untried`).
+//! Not here: the rules that `tidy` checks, reading a runner's summary (`tally`), its times and
+//! failures (`cases`), what tests had to skip (`untried`).
 
 mod cases;
 pub(crate) mod repeat;
@@ -117,7 +116,7 @@ fn read(options: &[&str]) -> Result<Coverage, String> {
         [] => Ok(Coverage::Usual),
         ["--quick"] => Ok(Coverage::Quick),
         ["--all"] => Ok(Coverage::All),
-        _ => Err(format!("test: cannot read {:?}", options.join(" "))),
+        _ => Err(format!("test: unknown options {:?}", options.join(" "))),
     }
 }
 
@@ -125,9 +124,9 @@ fn read(options: &[&str]) -> Result<Coverage, String> {
 fn fetch(coverage: Coverage) -> Fetched {
     let wanted = if coverage == Coverage::All { Wanted::All } else { Wanted::Everyday };
     Fetched {
-        browser: browser::find_or_fetch("what needs a browser"),
-        agents: agents::install(wanted).map_err(|sentence| format!("the real agents: {sentence}")),
-        ides: ide::fetch().map_err(|sentence| format!("the IDEs: {sentence}")),
+        browser: browser::find_or_fetch("browser tests"),
+        agents: agents::install(wanted).map_err(|sentence| format!("real agents: {sentence}")),
+        ides: ide::fetch().map_err(|sentence| format!("IDEs: {sentence}")),
     }
 }
 
@@ -195,7 +194,7 @@ fn report(
     begun: Instant,
 ) -> ExitCode {
     let (mut total, mut failed, mut skipped) = (Tally::default(), Vec::new(), untried);
-    shell::say("\n== seconds for each step");
+    shell::say("\n== seconds per step");
     for step in done {
         let Done { name, seconds, outcome } = step;
         let word = if outcome.is_well { "" } else { "  FAILED" };
@@ -209,8 +208,8 @@ fn report(
         total = total.plus(outcome.tally);
         skipped.extend(outcome.skipped);
     }
-    shell::say(&format!("{:>8.1} s  in all", begun.elapsed().as_secs_f64()));
-    shell::say("\n== the slowest tests");
+    shell::say(&format!("{:>8.1} s  total", begun.elapsed().as_secs_f64()));
+    shell::say("\n== slowest tests");
     for case in cases::slowest(cases) {
         shell::say(&case.to_string());
     }
@@ -223,7 +222,7 @@ fn report(
     }
     total = total.plus(of_skipped(coverage, &skipped));
     if coverage == Coverage::All && !skipped.is_empty() {
-        failed.push("what was not tried");
+        failed.push("skipped tests");
     }
     if !failed.is_empty() {
         shell::say(&format!("failed: {}", failed.join(", ")));
@@ -373,7 +372,7 @@ fn simulation(runner: &Runner) -> Step<'_> {
 fn journeys(fetched: &Fetched) -> Step<'_> {
     step("page in a browser", vec![node()], || match &fetched.browser {
         Ok(browser) => page::journeys(browser).map(|(well, tally)| Outcome::of(well, tally)),
-        Err(sentence) => Ok(Outcome::skipped(&format!("the page's journeys: {sentence}"))),
+        Err(sentence) => Ok(Outcome::skipped(&format!("page journeys: {sentence}"))),
     })
 }
 
@@ -409,13 +408,13 @@ fn ides<'a>(runner: &'a Runner, fetched: &'a Fetched, places: &'a Places) -> Ste
 fn c_compiler() -> Need {
     let mut probe = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     probe.arg("--version");
-    Need { probe, missing: "a C compiler is missing (SQLite is built in): run `apt install gcc`" }
+    Need { probe, missing: "a C compiler is missing (SQLite needs one): run `apt install gcc`" }
 }
 
 fn node() -> Need {
     let mut probe = Command::new("npm");
     probe.arg("--version");
-    Need { probe, missing: "Node 20.19 or newer and npm are missing: the page is built with them" }
+    Need { probe, missing: "Node 20.19 or newer and npm are missing: the page needs them" }
 }
 
 fn cargo(arguments: &[&str]) -> Command {

@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: the rules of the house that a compiler does not know.
+//! `cargo xtask tidy`: repository rules that a compiler does not check.
 //!
-//! Each rule is a pure function from the files of the checkout to problems, so that each can be
-//! shown to fail. A problem is one line that says where, what, and what to do.
+//! Each rule is a pure function from the files of the checkout to problems, so that a test can
+//! show each one failing. A problem is one line that says where, what, and what to do.
 //!
 //! Not here: formatting and lints (`test` runs rustfmt and clippy).
 

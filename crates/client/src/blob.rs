@@ -1,9 +1,9 @@
 //! One Agent Blob client across its connections.
 //!
-//! **Invariant**: nothing is asked before the relay took the `connect`; every request is known by
-//! its id until it is answered, or until its connection is gone. Words whose answer was lost with
-//! a connection are not said again, because this protocol cannot tell a repeat: the person is told.
-//! A message that is in the history and was shown is not shown again.
+//! **Invariant**: nothing is requested before the relay accepted the `connect`. Every request is
+//! known by its id until it is answered or its connection is gone. A message whose answer was lost
+//! with a connection is not sent again, because this protocol cannot recognise a repeat; the
+//! person is told instead. A message that was already shown is not shown again from the history.
 //!
 //! Not here: the relay's end of the dialect (`wire`), sockets.
 
@@ -54,13 +54,13 @@ pub enum Happening {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unsaid {
     /// The relay did not take the `connect` yet, or will never.
-    #[error("the relay has not taken the connect")]
+    #[error("the relay has not accepted the connect request")]
     NotConnected,
     /// The relay does not offer this method.
-    #[error("the relay does not offer this")]
+    #[error("the relay does not offer this method")]
     NotOffered,
     /// Too much is unanswered.
-    #[error("too much waits for the relay's answer")]
+    #[error("too many requests are waiting for the relay's answer")]
     TooMuch,
 }
 
@@ -295,7 +295,7 @@ impl Speaker for Machine {
         let (unknown, connect) = self.again();
         for happening in unknown {
             if let Happening::Unknown(words) = happening {
-                self.lost.push(Seen::Trouble(format!("perhaps not sent: {words}")));
+                self.lost.push(Seen::Trouble(format!("may not have been sent: {words}")));
             }
         }
         // The relay asks again what is still open.
@@ -337,7 +337,7 @@ impl Speaker for Machine {
                 Happening::Answered { answer: Ok(_), .. } => {}
                 Happening::Event { name, payload } => seen.extend(self.see(&name, &payload)),
                 Happening::Unknown(words) => {
-                    seen.push(Seen::Trouble(format!("perhaps not sent: {words}")));
+                    seen.push(Seen::Trouble(format!("may not have been sent: {words}")));
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! One client of Claude Code's remote control across its connections.
 //!
-//! **Invariant**: a permission request is answered at most once, with its own id; what is answered
-//! elsewhere is no longer asked. A message without a fate, and a request without an answer, are
-//! said again on the next connection, under their own ids.
+//! **Invariant**: a permission request is answered at most once, under its own id. A request that
+//! was answered elsewhere is no longer shown. A message without an outcome, and a request without
+//! an answer, are sent again on the next connection, under their own ids.
 //!
 //! Not here: the relay's end of the dialect (`wire`), sockets.
 
@@ -65,7 +65,7 @@ pub enum Unsaid {
     #[error("no permission request has this id")]
     UnknownRequest,
     /// Too much is unanswered.
-    #[error("too much waits for the relay's answer")]
+    #[error("too many requests are waiting for the relay's answer")]
     TooMuch,
 }
 

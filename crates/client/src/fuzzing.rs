@@ -1,13 +1,13 @@
-//! What must hold of every dialect's client whatever a relay says: a target in `fuzz/` looks for
-//! conversations that break it, and a test replays `fixtures/fuzz`.
+//! Properties of every dialect's client that hold whatever a relay sends. A target in `fuzz/`
+//! looks for conversations that break them, and a test replays `fixtures/fuzz`.
 //!
-//! The first line names the dialect. Of the others, one that begins with `~` is what the person or
-//! the socket does, and any other is a frame of the relay.
+//! The first line names the dialect. Of the other lines, one that starts with `~` is an action of
+//! the person or the socket, and any other is a frame of the relay.
 //!
 //! | line | |
 //! |---|---|
 //! | `~open` | the next connection is open |
-//! | `~send TEXT` | words for the agent |
+//! | `~send TEXT` | a message for the agent |
 //! | `~allow ID`, `~deny ID` | a decision |
 //! | `~stop` | the run is stopped |
 

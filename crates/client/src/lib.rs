@@ -1,12 +1,11 @@
-//! Clients that come back: what the terminal commands, the tests and the benchmarks use.
+//! Clients that reconnect, for the terminal commands, the tests and the benchmarks.
 //!
-//! [`Machine`] is pure: it words the hello with its cursors, remembers what it sent until the
-//! relay has it, and shows each event once. [`Remote`] runs it over sockets that whoever uses it
-//! dials, one after the other.
+//! [`Machine`] is pure: it writes the hello with its cursors, remembers what it sent until the
+//! relay has it, and shows each event once. [`Remote`] runs it over sockets that its user dials,
+//! one after the other.
 //!
-//! Each other dialect has a machine of its own: [`blob`], [`mod@control`], [`pi`] and
-//! [`webchannel`].
-//! [`Speaker`] is what all of them can do alike.
+//! Each other dialect has its own state machine: [`blob`], [`mod@control`], [`pi`] and
+//! [`webchannel`]. [`Speaker`] is what all of them have in common.
 //!
 //! Not here: the relay's end of the dialect (`wire`), opening a socket (`proxy`), drawing anything
 //! (`farhelm`, `web`).

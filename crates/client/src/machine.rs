@@ -1,7 +1,7 @@
 //! One native client across its connections.
 //!
 //! **Invariant**: an event is shown once, in the order of its session, however often the
-//! connection breaks; a send is repeated under its own id until the relay says what became of it.
+//! connection breaks. A send is repeated under its own id until the relay reports its outcome.
 //!
 //! Not here: sockets and waiting (the shell that owns this value).
 

@@ -1,6 +1,6 @@
-//! A native client of one session in the words that all dialects share.
+//! A native client of one session behind the interface that all dialects share.
 //!
-//! Not here: what makes it come back exactly (`machine`).
+//! Not here: resuming without loss or repeats (`machine`).
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! One client of pi's web frontend across its connections.
 //!
-//! **Invariant**: a request has an id of its own and is answered or given up once; a dialog is
-//! answered at most once; a prompt whose answer was lost is never said again by itself, because
-//! this protocol cannot tell whether it arrived.
+//! **Invariant**: a request has its own id and is answered or given up once. A dialog is answered
+//! at most once. A prompt whose answer was lost is never resent automatically, because this
+//! protocol cannot tell whether it arrived.
 //!
 //! Not here: the relay's end of the dialect (`wire`), sockets.
 
@@ -73,7 +73,7 @@ pub enum Unsaid {
     #[error("this answer does not fit the dialog")]
     WrongAnswer,
     /// Too much is unanswered.
-    #[error("too much waits for the relay's answer")]
+    #[error("too many requests are waiting for the relay's answer")]
     TooMuch,
 }
 

@@ -1,9 +1,9 @@
-//! A client over real sockets: dials, says hello, keeps alive, and dials again.
+//! A client over real sockets: it dials, sends the hello, keeps the connection alive, and redials.
 //!
 //! **Invariant**: [`Remote::next`] may be dropped at any moment without losing or repeating
-//! anything. Sends wait for the relay; anything else that is said before its hello is dropped.
+//! anything. Sends wait for the relay; anything else that is sent before its hello is dropped.
 //!
-//! Not here: what frames mean (`machine`), TLS and addresses (whoever dials).
+//! Not here: what frames mean (`machine`), TLS and addresses (the dialler).
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -166,7 +166,7 @@ impl<D: Dial> Remote<D> {
     async fn connect(&mut self) -> Result<(), DialFault> {
         tokio::time::sleep_until(self.not_before).await;
         let dialled = tokio::time::timeout(DIAL_WITHIN, self.dial.dial()).await;
-        let took_long = || DialFault::Away("it does not answer".to_owned());
+        let took_long = || DialFault::Away("no answer in time".to_owned());
         self.socket = Some(dialled.map_err(|_| took_long())??);
         // What was said before the hello would be refused; sends are repeated after it.
         self.outgoing.clear();
@@ -222,7 +222,7 @@ impl<D: Dial> Remote<D> {
 
     fn keep_alive(&mut self, interval: Duration) -> Result<(), DialFault> {
         if self.last_word.elapsed() > interval * SILENT_INTERVALS_MAX {
-            return Err(DialFault::Away("the relay has gone silent".to_owned()));
+            return Err(DialFault::Away("the relay stopped responding".to_owned()));
         }
         // Not the wall clock: that may jump, and heartbeats would stop.
         let elapsed_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);

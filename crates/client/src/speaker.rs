@@ -1,7 +1,7 @@
-//! What every dialect's client can do and tell, in common words.
+//! What every dialect's client can do and report, behind one interface.
 //!
-//! The machines of the dialects have more of their own; this is what `farhelm tail --dialect`, the
-//! benchmarks and the test of all dialects on one session need of each alike.
+//! The dialects' own clients can do more. This is what `farhelm tail --dialect`, the benchmarks
+//! and the test of all dialects on one session need from each of them.
 //!
 //! Not here: any dialect's frames, sockets.
 

@@ -1,7 +1,7 @@
-//! One webchannel client across its connections: pairing, its key, and when to come back.
+//! One webchannel client across its connections: pairing, its key, and when to reconnect.
 //!
-//! **Invariant**: with a key, nothing is said openly but decisions; what cannot be read does no
-//! harm. A socket is opened again only by a client that was in, and still has its token.
+//! **Invariant**: a client with a key sends nothing unsealed except decisions; input that cannot
+//! be read does no harm. Only a client that was connected and still has its token reconnects.
 //!
 //! Not here: the relay's end of the dialect (`wire`), sockets, keeping [`Auth`] over restarts.
 

@@ -1,9 +1,9 @@
-//! What people and agents say to each other, as the ideal client would want it.
+//! Content: what people and agents say to each other.
 //!
-//! Every piece that a person or an agent wrote sits inside a [`Content`], open or sealed. No rule
-//! of this crate looks inside: a relay that is blind decides exactly as one that sees.
+//! Every piece that a person or an agent wrote is a [`Content`], open or sealed. No rule of this
+//! crate looks inside, so a relay that cannot read it decides exactly as one that can.
 //!
-//! Not here: how a dialect words any of it (`wire`), how an agent does (`agents`).
+//! Not here: how a dialect encodes it (`wire`), how an agent does (`agents`).
 
 use serde::{Deserialize, Serialize};
 

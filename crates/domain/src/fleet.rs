@@ -1,7 +1,7 @@
-//! The fleet: machines, the sessions they have, and launches on their way.
+//! The fleet: machines, their sessions, and launches in progress.
 //!
-//! One owner task and one stream of the ledger hold it. It decides which machine a session
-//! belongs to and which one a launch goes to; it talks to sessions by commands alone.
+//! One owner task and one stream of the ledger hold it. It decides which machine a session belongs
+//! to and which machine gets a launch. It talks to sessions only through commands.
 //!
 //! Not here: what happens inside a session (`session`), sockets (`server`).
 

@@ -1,7 +1,7 @@
 //! What the relay decides, without I/O. Four verbs: `decide`, `apply`, `owed`, `deadline`.
 //!
-//! Two machines, [`session::Session`] and [`fleet::Fleet`], each the value of one owner task and
-//! one stream of the ledger. Nothing here knows a clock, a socket, a file or a JSON field of a
+//! Two state machines, [`session::Session`] and [`fleet::Fleet`], each the value of one owner task
+//! and one stream of the ledger. Nothing here knows a clock, a socket, a file or a JSON field of a
 //! protocol.
 
 pub mod content;

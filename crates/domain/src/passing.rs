@@ -1,7 +1,7 @@
 //! Passing events: shown live, never numbered, never recorded.
 //!
-//! A delta carries where it belongs (`message`, `part`, `offset`), so that a repeat is harmless
-//! and a gap is seen. The finished message is recorded and supersedes its drafts.
+//! A delta carries its position (`message`, `part`, `offset`), so a repeat is harmless and a gap
+//! is noticed. The finished message is recorded and replaces its drafts.
 //!
 //! Not here: recorded events (`session`).
 

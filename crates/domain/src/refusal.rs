@@ -1,6 +1,7 @@
-//! Normal "no"s. Answered to whoever asked; never logged as errors.
+//! Refusals: normal negative answers. They go to the client that asked and are never logged as
+//! errors.
 //!
-//! Not here: the code that a dialect gives to each (`wire`, in one exhaustive match a dialect).
+//! Not here: the code of each refusal in a dialect (`wire`, one exhaustive match per dialect).
 
 use crate::fleet::Launch;
 use crate::session::controls::Outcome;
@@ -11,10 +12,10 @@ use crate::{ChoiceId, MessageId, PromptId, RequestId};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The principal's role does not allow it.
-    #[error("this credential may watch, not steer")]
+    #[error("this credential is view-only")]
     Unauthorized,
     /// The principal steers, but this is the owner's.
-    #[error("only the owner's credential may do that")]
+    #[error("only the owner can do that")]
     OwnerOnly,
     /// Nobody ever heard of that session.
     #[error("no session has this id")]
@@ -37,10 +38,10 @@ pub enum Refusal {
         choice: ChoiceId,
     },
     /// The button needs answers to the agent's questions, and none came.
-    #[error("prompt {0} asks questions; the answers to them are missing")]
+    #[error("prompt {0} asks questions; the answers are missing")]
     AnswersMissing(PromptId),
     /// The agent asks faster than people answer.
-    #[error("a session holds at most {limit} open prompts")]
+    #[error("a session can have at most {limit} open prompts")]
     TooManyPrompts {
         /// The bound that was met.
         limit: usize,
@@ -52,19 +53,19 @@ pub enum Refusal {
         limit: usize,
     },
     /// It was meant for an agent that rests.
-    #[error("the agent is at work already")]
+    #[error("the agent is already running")]
     AgentAtWork,
     /// It is not waiting (any more).
-    #[error("message {0} is not waiting in the queue")]
+    #[error("message {0} is not in the queue")]
     NotQueued(MessageId),
     /// The same send again: nothing new happened, this is how it stands.
-    #[error("message {} was sent before", .0.id)]
+    #[error("message {} was already sent", .0.id)]
     SendRepeated(Box<Told>),
     /// The same request again: nothing new happened, this is its answer if there is one yet.
-    #[error("this request was made before")]
+    #[error("this request was already made")]
     RequestRepeated(Option<Outcome>),
     /// The same launch again: nothing new happened, this is how it stands.
-    #[error("this launch was asked for before")]
+    #[error("this launch was already requested")]
     LaunchRepeated(Box<Launch>),
     /// Another client's request has that id.
     #[error("request_id in use: {0}")]
@@ -76,7 +77,7 @@ pub enum Refusal {
         limit: usize,
     },
     /// The agent has no such ability.
-    #[error("this agent cannot do that")]
+    #[error("this agent does not support that")]
     NotSupported,
     /// A proxy speaks about a session that is not (or no longer) its own.
     #[error("the session belongs to another connection")]

@@ -1,8 +1,9 @@
 //! One agent session: the unit that has a ledger, an owner task and a sequence.
 //!
-//! [`Session::decide`] says what a command leads to, [`Session::apply`] takes in what was
-//! recorded, [`Session::due`] says what follows from the state and the time alone,
-//! [`Session::owed`] what the proxy must still be told, [`Session::deadline`] when to look again.
+//! [`Session::decide`] returns the events that a command leads to, [`Session::apply`] applies a
+//! recorded event, [`Session::due`] returns the events that follow from the state and the time
+//! alone, [`Session::owed`] returns what the proxy must still receive, and [`Session::deadline`]
+//! when to check again.
 //!
 //! Not here: many sessions, machines and launches (`fleet`); who may see a session (`relay`).
 

@@ -1,9 +1,9 @@
-//! `Tail`: joins what is in the ledger with what is live, without gap and without repeat.
+//! `Tail`: joins the ledger and the live events without gaps and without repeats.
 //!
-//! A tail has a cursor, the last event it showed. Live events that follow the cursor are shown;
-//! older ones are repeats; newer ones show that something was missed, and everything up to them
-//! is read from the ledger instead. Nothing is buffered meanwhile, so a tail costs the same
-//! whether it is one event behind or a million.
+//! A tail has a cursor: the last event it showed. A live event that follows the cursor is shown,
+//! an older one is a repeat, and a newer one means that something was missed. Everything up to a
+//! newer event is then read from the ledger. Nothing is buffered meanwhile, so a tail costs the
+//! same whether it is one event behind or a million.
 //!
 //! Not here: reading the ledger (`store`), the queue that overflows (`relay`).
 

@@ -1,4 +1,4 @@
-//! Ids, time and who is speaking: the words that every room shares.
+//! Ids, time and principals: the types that every crate shares.
 //!
 //! Not here: what a principal may do to a session (`session`), how a credential is checked
 //! (`server::auth`), how an id looks on the wire (`wire`).

@@ -1,15 +1,16 @@
-//! Numbering between a proxy and its relay, so that a broken connection loses and doubles nothing.
+//! Numbers the frames between a proxy and its relay, so that a broken connection neither loses nor
+//! duplicates any.
 //!
 //! The proxy's end is a [`Sender`]: it numbers what must arrive and keeps it until the relay has
-//! it on disk. The relay's end is a [`Receiver`]: it hears numbers in rising order, is told in any
-//! order which ones are committed, and says how far everything is.
+//! it on disk. The relay's end is a [`Receiver`]: it receives numbers in rising order, learns in
+//! any order which are committed, and reports up to which number everything is committed.
 //!
-//! **Invariant:** a frame leaves the outbox only when the relay said that it, and everything
-//! before it, is committed. A frame that arrives again has the same number, and whoever commits
-//! it knows by that number that it was there before.
+//! **Invariant:** a frame leaves the outbox only when the relay has reported that it, and
+//! everything before it, is committed. A repeated frame has the same number, so the code that
+//! commits it recognises the repeat.
 //!
-//! Not here: what a frame says (`wire`), the journal that outlives the process (`proxy`), who
-//! recognises a repeat (`domain::session`).
+//! Not here: the content of a frame (`wire`), the journal that outlives the process (`proxy`),
+//! recognising a repeat (`domain::session`).
 
 mod receiver;
 mod sender;

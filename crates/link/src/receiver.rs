@@ -1,9 +1,9 @@
 //! The relay's end, one per connection.
 //!
-//! A connection may begin at any number: what came before was acknowledged on an earlier one,
-//! or the proxy would have sent it again.
+//! A connection may start at any number: everything before it was acknowledged on an earlier
+//! connection, or the proxy would have sent it again.
 //!
-//! Not here: recognising a frame of an earlier connection (`domain::session` by its number).
+//! Not here: recognising a frame of an earlier connection (`domain::session`, by its number).
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,7 @@
-//! The proxy's end: an outbox whose frames wait for the relay's word.
+//! The proxy's end: an outbox of frames that the relay has not acknowledged.
 //!
-//! Not here: how big an outbox may grow (its owner asks [`Sender::len`] and stops the agents).
+//! Not here: how large an outbox may grow (its owner checks [`Sender::len`] and pauses the
+//! agents).
 
 use std::collections::VecDeque;
 

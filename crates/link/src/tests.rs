@@ -1,4 +1,4 @@
-//! Both ends against each other, and against a relay that commits in any order.
+//! Both ends together, and against a relay that commits in any order.
 
 use std::collections::{BTreeMap, VecDeque};
 

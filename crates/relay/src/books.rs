@@ -1,9 +1,10 @@
-//! Books: the ledger as asynchronous tasks use it.
+//! The books: the ledger as asynchronous tasks use it.
 //!
-//! One writer commits whatever waits (group commit); readers run beside it. In production both
-//! are threads, because a commit waits for the disk; in a simulation they are tasks.
+//! One writer commits everything that is waiting (group commit); readers run beside it. In
+//! production both are threads, because a commit waits for the disk. In a simulation they are
+//! tasks.
 //!
-//! The queues are unbounded by type and bounded by use: an owner has at most
+//! The queues are unbounded by type but bounded in use: an owner has at most
 //! `APPENDS_IN_FLIGHT_MAX` appends waiting, a connection a few reads.
 //!
 //! Not here: what is in an append (`owner`), how it gets to disk (`store`).
@@ -354,7 +355,7 @@ impl Writer {
                 Ok(true) if queue.is_empty() => {}
                 Ok(_) => return,
                 Err(fault) => {
-                    tracing::warn!(%fault, "the ledger's upkeep failed and is tried again later");
+                    tracing::warn!(%fault, "ledger maintenance failed; it will be retried");
                     self.reopen_after(&fault);
                     return;
                 }
@@ -367,7 +368,7 @@ impl Writer {
         if matches!(fault, Fault::Io { .. } | Fault::NeedsReopen)
             && let Err(again) = self.ledger.reopen()
         {
-            tracing::error!(fault = %again, "the database could not be reopened");
+            tracing::error!(fault = %again, "could not reopen the database");
         }
     }
 }
@@ -412,7 +413,7 @@ fn thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<(), Fault>
 }
 
 fn closed() -> Fault {
-    Fault::Io { detail: "the relay is going down".to_owned() }
+    Fault::Io { detail: "the relay is shutting down".to_owned() }
 }
 
 #[cfg(test)]

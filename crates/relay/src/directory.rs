@@ -1,8 +1,8 @@
 //! The directory: every session's card and head, for lists and greetings.
 //!
-//! A projection of what was committed, never a source of decisions. Its writer sets the card
-//! before the head and a reader takes the head before the card, so that whoever reads a head and
-//! then follows the hub misses nothing.
+//! It is a projection of committed events, never a source of decisions. Its writer sets the card
+//! before the head, and a reader takes the head before the card. A client that reads a head and
+//! then follows the hub therefore misses nothing.
 //!
 //! Not here: the cards' content (`domain`), the lists on disk (`store`).
 

@@ -1,6 +1,6 @@
 //! The owner of the fleet: the only task that decides about machines and launches.
 //!
-//! The fleet changes rarely, so each command is committed before the next is taken.
+//! The fleet changes rarely, so each command is committed before the next one starts.
 //!
 //! Not here: what commands lead to (`domain`), sessions (`owner`).
 
@@ -179,12 +179,12 @@ impl FleetOwner {
         match answer.recv().await {
             Some((_, Ok(()))) => Ok(()),
             Some((_, Err(lost))) => {
-                tracing::error!(%lost, "the fleet's events could not be recorded");
+                tracing::error!(%lost, "could not record the fleet's events");
                 self.loaded = None;
                 self.has_lost_a_commit = true;
                 Err(Denied::Failed(lost.to_string()))
             }
-            None => Err(Denied::Failed("the relay is going down".to_owned())),
+            None => Err(Denied::Failed("the relay is shutting down".to_owned())),
         }
     }
 
@@ -227,7 +227,7 @@ impl FleetOwner {
         }
         match self.loaded.as_mut() {
             Some(loaded) => Ok(&mut loaded.state),
-            None => Err(Denied::Failed("the fleet could not be read".to_owned())),
+            None => Err(Denied::Failed("could not read the fleet".to_owned())),
         }
     }
 

@@ -1,8 +1,9 @@
 //! Gates: one task per open connection, between a socket and the relay.
 //!
-//! A gate owns its connection's machine (`wire`), carries its words to the relay and the relay's
-//! to it. Whatever waits is written together and flushed once. A socket that does not take its
-//! frames in time is closed; one that is merely slow misses events and reads them again.
+//! A gate owns its connection's state machine (`wire`) and carries messages between it and the
+//! relay. Everything that is waiting is written together and flushed once. A socket that does not
+//! accept its frames in time is closed; a socket that is merely slow misses events and reads them
+//! again.
 //!
 //! Not here: what frames mean (`wire`), accepting sockets and checking credentials (`server`).
 

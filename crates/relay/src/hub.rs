@@ -1,12 +1,15 @@
-//! The hub: what was recorded, and what passes, on its way to everyone who watches.
+//! The hub: broadcasts recorded and passing events to all watchers.
 //!
-//! One ring for all watchers, written once per event however many they are. A watcher that is
-//! slower than the ring is told that it lags, and reads the ledger; nobody waits for it.
+//! All watchers share one ring, and each event is written once, however many watchers there are. A
+//! watcher that is slower than the ring is told that it lags, and reads the ledger. Nothing waits
+//! for a slow watcher.
 //!
 //! **Invariant**: the hub keeps at most `RING_BURSTS` bursts and `RING_BYTES_MAX` bytes alive (or
-//! the newest burst alone, however large), whoever is slow. The ring itself only points at them.
+//! the newest burst alone, however large), no matter how slow a watcher is. The ring itself only
+//! points at them.
 //!
-//! Not here: who may see what (`gate`), encoding (`wire`; it is kept here so that it happens once).
+//! Not here: who may see what (`gate`), encoding (`wire`; the result is kept here so that each
+//! event is encoded once).
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -1,6 +1,6 @@
 //! The relay: owner tasks, the commit loop and the gates, on top of `domain`, `store` and `wire`.
 //!
-//! **Invariant**: nothing leaves an owner before its commit. **Invariant**: nobody waits for a
+//! **Invariant**: nothing leaves an owner before its commit. **Invariant**: nothing waits for a
 //! watcher.
 //!
 //! Not here: sockets, HTTP and credentials (`server`), what commands lead to (`domain`).

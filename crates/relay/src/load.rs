@@ -1,9 +1,9 @@
-//! Bringing a state back from the ledger: the newest stored state and the events after it.
+//! Loads a state from the ledger: the newest stored state and the events after it.
 //!
-//! **Invariant**: what is loaded is what all events up to the head lead to. A stored state that
-//! cannot be read, or is of an older shape, is replaced by a replay of the events. Where those are
-//! not all there, an older state still counts, lacking what its shape lacks; without one, loading
-//! fails instead of going on from a part.
+//! **Invariant**: a loaded state is what all events up to the head lead to. A stored state that
+//! cannot be read, or has an older shape, is replaced by a replay of the events. If some of those
+//! events are missing, an older state is still used, without what its shape lacks. Without one,
+//! loading fails instead of continuing from a part.
 //!
 //! Not here: what the events mean (`domain`), their bytes (`store`).
 
@@ -53,26 +53,26 @@ pub(crate) async fn load<S: Replayed>(
 ) -> Result<Loaded<S>, Fault> {
     let lease = books.acquire(stream).await?;
     let unreadable = |why: &str| {
-        tracing::warn!(%stream, why, "a stored state is of no use; its events are replayed");
+        tracing::warn!(%stream, why, "cannot use a stored state; replaying its events");
     };
     let (mut start, mut older, mut stored_at) = (S::default(), None, None);
     match lease.snapshot.as_ref().map(|it| (it.sequence, S::decode(&it.body))) {
         Some((sequence, Ok(stored))) if stored.state.head() == sequence => {
             if stored.is_older {
-                tracing::debug!(%stream, "an earlier release stored the state; events are replayed");
+                tracing::debug!(%stream, "state of an earlier release; replaying its events");
                 older = Some(stored.state);
             } else {
                 (start, stored_at) = (stored.state, Some(sequence));
             }
         }
-        Some((_, Ok(_))) => unreadable("it is not of the event that it is said to be of"),
+        Some((_, Ok(_))) => unreadable("it belongs to another event"),
         Some((_, Err(fault))) => unreadable(&fault.to_string()),
         None if lease.is_snapshot_damaged => unreadable("its checksum is wrong"),
         None => stored_at = Some(Sequence(0)),
     }
     let state = match (catch_up(books, stream, start, lease.head).await, older) {
         (Err(Fault::Corrupt { detail, .. }), Some(older)) => {
-            tracing::warn!(%stream, detail, "it cannot be replayed; the stored state counts");
+            tracing::warn!(%stream, detail, "replay failed; using the stored state");
             catch_up(books, stream, older, lease.head).await?
         }
         (replayed, _) => replayed?,

@@ -1,9 +1,9 @@
 //! The owner of one session: the only task that decides about it.
 //!
-//! It takes its waiting commands in order; decides each on what the earlier ones led to; hands
-//! what they led to, together, to the books; and lets nothing leave (no reply, no order, no
-//! event) before its commit. If a commit fails it forgets everything uncommitted, says so to
-//! whoever waits, and starts over from the ledger.
+//! It handles its commands in order and decides each on the state after the earlier ones. It
+//! passes the resulting events to the books together, and lets nothing leave (no reply, no order,
+//! no event) before its commit. If a commit fails, it discards everything uncommitted, tells the
+//! clients that are waiting, and starts over from the ledger.
 //!
 //! Not here: what commands lead to (`domain`), group commit across sessions (`books`).
 
@@ -304,7 +304,7 @@ impl Owner {
         if let Command::Proxy(word) = &command
             && self.lost_words_of.as_ref() == Some(&word.connection)
         {
-            let words = "an earlier word of this connection was lost".to_owned();
+            let words = "an earlier report on this connection was lost".to_owned();
             batch.outgoing.push(Outgoing::Denied(reply, Denied::Failed(words)));
             return;
         }
@@ -454,7 +454,7 @@ impl Owner {
                 self.release();
             }
             Err(lost) => {
-                tracing::error!(session = %self.id, %lost, "events could not be recorded");
+                tracing::error!(session = %self.id, %lost, "could not record events");
                 let is_damaged = matches!(lost, Lost::Refused(AppendRefused::Corrupt { .. }));
                 let words = lost.to_string();
                 self.give_up(&if is_damaged { damaged(&words) } else { Denied::Failed(words) });

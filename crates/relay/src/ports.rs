@@ -1,6 +1,6 @@
-//! What the relay needs from the world besides a store: the time, and names for new things.
+//! What the relay needs from outside besides a store: the time, and new ids.
 //!
-//! A simulation gives its own.
+//! A simulation provides its own.
 //!
 //! Not here: the store (`books`), sockets (`gate`).
 
@@ -83,7 +83,7 @@ impl Door for NoDoor {
         _name: String,
         _key: Option<[u8; 32]>,
     ) -> Work<Result<(Principal, String), Failure>> {
-        let words = "Pairing is not offered here";
+        let words = "Pairing is not available";
         Box::pin(async move { Err(Failure::new("pairing_failed", words)) })
     }
 
@@ -114,11 +114,11 @@ impl Uploads for NoUploads {
     }
 
     fn store(&self, _file: NewFile) -> Work<Result<Attachment, Failure>> {
-        Box::pin(async { Err(Failure::new("internal", "Files cannot be kept here")) })
+        Box::pin(async { Err(Failure::new("internal", "This relay does not store files")) })
     }
 
     fn load(&self, _id: &AttachmentId) -> Work<Result<Bytes, Failure>> {
-        Box::pin(async { Err(Failure::new("attachment_unknown", "There is no such file")) })
+        Box::pin(async { Err(Failure::new("attachment_unknown", "File not found")) })
     }
 }
 

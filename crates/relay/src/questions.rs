@@ -1,6 +1,6 @@
-//! Questions that change nothing: what there is to start, to go on with, and to read.
+//! Queries, which change nothing: what can be started, resumed and read.
 //!
-//! Not here: who waits for the answer (`gate`), what is said of it (`wire`).
+//! Not here: who waits for the answer (`gate`), how it is encoded (`wire`).
 
 use domain::{MachineLabel, Principal, Refusal, Sequence, SessionId, ToolCallId};
 use tokio::sync::oneshot;
@@ -87,7 +87,7 @@ impl Relay {
             }
         }
         found.ok_or_else(|| {
-            let words = format!("No output of {call} is recorded in this session");
+            let words = format!("No output is recorded for {call} in this session");
             Denied::Code("tool_output_unknown".into(), words)
         })
     }

@@ -1,4 +1,4 @@
-//! The relay's handle: what sockets, the HTTP API and tests say to it.
+//! The relay's handle, for sockets, the HTTP API and tests.
 //!
 //! Not here: the tasks behind it (`owner`, `fleet_owner`, `books`), connections (`gate`).
 
@@ -110,7 +110,7 @@ impl Relay {
         for row in books.streams().await? {
             let Some(card) = row.card else { continue };
             let card = store::codec::decode_card(&card).unwrap_or_else(|fault| {
-                tracing::warn!(session = %row.id, %fault, "a card is made again from its session");
+                tracing::warn!(session = %row.id, %fault, "cannot read a card; rebuilding it");
                 remade.push(row.id.clone());
                 Card { deadlines: None, ..Session::default().card() }
             });
@@ -505,5 +505,5 @@ async fn last_recorded_at(books: &Books, heads: Vec<(SessionId, Sequence)>) -> T
 }
 
 fn going_down() -> Denied {
-    Denied::Failed("the relay is going down".to_owned())
+    Denied::Failed("the relay is shutting down".to_owned())
 }

@@ -1,4 +1,4 @@
-//! Routes: the open proxy connections, for those who owe them orders.
+//! Routes: the open proxy connections, for the tasks that owe them orders.
 //!
 //! Not here: deciding what is owed (`domain`), the sockets (`gate`).
 
@@ -64,7 +64,7 @@ impl Route {
     /// Sends an errand, or closes the connection that does not keep up.
     pub(crate) fn send(&self, errand: Errand) {
         if self.errands.try_send(errand).is_err() {
-            self.kick.close(1013, "orders were not taken in time");
+            self.kick.close(1013, "too slow to receive orders");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Tasks: everything the relay runs, so that nothing ends unheard and all of it can be ended.
+//! Tasks: everything the relay runs. A panic is always logged, and all tasks can be stopped.
 //!
 //! Not here: threads (`books`).
 

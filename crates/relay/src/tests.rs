@@ -1,8 +1,8 @@
 //! The relay on paused time, in memory: session owners, each kind of connection, and restarts.
 //!
-//! Nothing here is a stand-in but the other ends: the ledger is the memory store on a disk that
-//! fails on command, the frames are real, and what a test waits for is an event or a frame. Time
-//! passes only when every task rests, so a wait of a millisecond is "all that can happen has".
+//! Only the far ends are stand-ins. The ledger is the memory store on a disk that fails on
+//! command, the frames are real, and a test waits for an event or a frame. Time advances only when
+//! every task is idle, so a wait of a millisecond means "everything that can happen has happened".
 
 mod clients;
 mod damage;

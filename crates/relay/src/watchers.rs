@@ -1,8 +1,8 @@
-//! Who is looking: for those who would rather not disturb a person that sees it anyway.
+//! Tracks which sessions are being watched, so that notifications can be suppressed.
 //!
-//! **Invariant**: whoever looks is counted until their connection is gone, however it ends.
+//! **Invariant**: a watcher is counted until its connection is gone, however it ends.
 //!
-//! Not here: what they are shown (`gate`), whom to call when nobody looks (`farhelm`).
+//! Not here: what watchers are shown (`gate`), whom to notify when nobody watches (`farhelm`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,9 +1,9 @@
-//! What is served over HTTP.
+//! The HTTP API.
 //!
 //! **Invariant**: every error is `{"error":{"code","message"}}` with a fitting status, and its
 //! message says what to do.
 //!
-//! Not here: who may come in at all (`door`), sockets (`socket`).
+//! Not here: who may connect at all (`door`), sockets (`socket`).
 
 mod export;
 mod health;
@@ -77,7 +77,7 @@ async fn json<T: DeserializeOwned>(request: Request) -> Result<T, Problem> {
     let body = body.map_err(|_| Problem::body_too_large(JSON_BODY_BYTES_MAX as u64))?;
     let body = if body.is_empty() { &b"{}"[..] } else { &body[..] };
     serde_json::from_slice(body)
-        .map_err(|error| Problem::invalid(format!("The body is not what this expects: {error}")))
+        .map_err(|error| Problem::invalid(format!("Invalid request body: {error}")))
 }
 
 /// What no other path took: the page and its files, or nothing.
@@ -85,13 +85,13 @@ async fn nowhere(request: Request) -> Result<Response, Problem> {
     let reads = [Method::GET, Method::HEAD].contains(request.method());
     let file = reads.then(|| page::file(request.uri(), request.headers())).flatten();
     file.ok_or_else(|| {
-        let words = "There is nothing at this address";
+        let words = "Not found";
         Problem::new(StatusCode::NOT_FOUND, "not_found", words)
     })
 }
 
 async fn not_that_way() -> Problem {
-    let words = "This address does not take that method";
+    let words = "Method not allowed";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", words)
 }
 

@@ -1,7 +1,7 @@
-//! Who you are: secrets, credentials, pairing.
+//! Authentication: secrets, credentials, pairing.
 //!
-//! **Invariant**: only hashes are kept; a secret is shown once, to whom it was made for. A revoked
-//! credential opens nothing, and what it had opened closes at once.
+//! **Invariant**: only hashes are stored; a secret is shown once, to the person it was made for. A
+//! revoked credential opens nothing, and the connections that it opened are closed at once.
 //!
 //! Not here: what a principal may do (`domain`), where a request carries its secret (`door`).
 
@@ -81,7 +81,7 @@ impl Auth {
             // Left out when the disk is busy: it is a hint for people, not a fact.
             self.records.mention(move |office| {
                 if let Err(fault) = office.vault.touch_credential(&id, now) {
-                    tracing::warn!(%fault, "the last use of a credential could not be noted");
+                    tracing::warn!(%fault, "could not record the last use of a credential");
                 }
             });
         }

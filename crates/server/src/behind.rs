@@ -1,4 +1,4 @@
-//! The relay behind the door.
+//! Connects the server to the relay behind it.
 //!
 //! Not here: sockets (`socket`), gates (`relay::gate`), what frames mean (`wire`).
 
@@ -108,10 +108,10 @@ impl Behind {
                             }
                         };
                     }
-                    Ok(Incoming::Binary) => (gate::close::BINARY, "frames are JSON text"),
+                    Ok(Incoming::Binary) => (gate::close::BINARY, "frames must be JSON text"),
                     Ok(Incoming::TooLarge) => (gate::close::TOO_LARGE, "the frame is too large"),
                     Ok(Incoming::Closed) => return,
-                    Err(_) => (NO_HELLO, "no hello"),
+                    Err(_) => (NO_HELLO, "no hello in time"),
                 };
                 socket.close(code, reason).await;
             }
@@ -156,7 +156,7 @@ impl Behind {
             }
             Dialect::Webchannel => {
                 let Ok(seed) = auth::seed() else {
-                    return socket.close(gate::close::INTERNAL, "no randomness").await;
+                    return socket.close(gate::close::INTERNAL, "no random bytes available").await;
                 };
                 let visitor =
                     webchannel::Connection::new(connection, principal, &query, limits, seed, now);
@@ -270,7 +270,7 @@ impl Inside for Behind {
             let ask = EventsAsked { stream, after, upto: None, limit: 1 };
             match tokio::time::timeout(READY_WITHIN, self.relay.books().raw(ask)).await {
                 Ok(read) => read.map(drop).map_err(|fault| fault.to_string()),
-                Err(_) => Err("the ledger does not answer".to_owned()),
+                Err(_) => Err("the ledger is not responding".to_owned()),
             }
         })
     }
@@ -319,7 +319,7 @@ impl Uploads for Shelf {
     fn load(&self, id: &AttachmentId) -> ports::Work<Result<Bytes, Failure>> {
         let (uploads, id) = (self.clone(), id.clone());
         Box::pin(async move {
-            let unknown = || Failure::new("attachment_unknown", "There is no such file");
+            let unknown = || Failure::new("attachment_unknown", "File not found");
             uploads.find(&id).ok_or_else(unknown)?;
             let failed = |error: std::io::Error| Failure::new("internal", error.to_string());
             let mut file = uploads.read(&id).await.map_err(failed)?;
@@ -359,18 +359,18 @@ impl Door for Lobby {
             let redeemed = redeemed.map_err(|fault| Failure::new("internal", fault.to_string()))?;
             let issued = redeemed.map_err(|refused| match refused {
                 PairRefused::WrongCode => {
-                    tracing::warn!(from = %address, "a wrong pairing code");
+                    tracing::warn!(from = %address, "wrong pairing code");
                     let words =
                         "The code is wrong, used or expired; get a new one with farhelm pair";
                     Failure::new("pairing_code_invalid", words)
                 }
                 PairRefused::LockedOut { .. } => {
-                    Failure::new("rate_limited", "Too many wrong codes were tried; try again later")
+                    Failure::new("rate_limited", "Too many wrong codes; try again later")
                 }
             })?;
-            let unknown = || Failure::new("internal", "the new credential is gone already");
+            let unknown = || Failure::new("internal", "the new credential was already revoked");
             let principal = auth.check(&issued.token, now).ok_or_else(unknown)?;
-            tracing::info!(target: "audit", id = %issued.id, name = issued.name, from = %address, "a webchannel client was paired");
+            tracing::info!(target: "audit", id = %issued.id, name = issued.name, from = %address, "webchannel client paired");
             Ok((principal, issued.token))
         })
     }

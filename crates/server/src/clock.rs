@@ -1,4 +1,4 @@
-//! The wall clock, and how the HTTP API writes it down.
+//! The wall clock, and its format in the HTTP API.
 //!
 //! Not here: the relay's own clock, which a simulation replaces (`relay::ports`).
 

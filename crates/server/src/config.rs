@@ -1,4 +1,4 @@
-//! What a person may set about the door: where it is, who may knock, how much fits through.
+//! Settings of the server: its address, who may connect, and its limits.
 //!
 //! Not here: flags and files that set it (`farhelm`), times of sessions (`domain`).
 

@@ -1,7 +1,8 @@
-//! The door: every request passes here before anything else looks at it.
+//! The door: every request passes here first. It authenticates the request, runs it, and adds
+//! security headers to the response.
 //!
-//! **Invariant**: a wrong credential is 401 and an unwelcome origin 403 on every path; the query,
-//! which may hold a token, is in no log line, and no page is told where it came from.
+//! **Invariant**: a wrong credential is 401 and a foreign origin 403 on every path. The query,
+//! which may hold a token, is in no log line, and no page receives a referrer.
 //!
 //! Not here: what is behind the door (`api`, `socket`).
 

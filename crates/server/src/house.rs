@@ -1,6 +1,6 @@
-//! What every request handler shares.
+//! The state that all request handlers share.
 //!
-//! Not here: what they do with it (`api`, `door`, `socket`).
+//! Not here: how they use it (`api`, `door`, `socket`).
 
 use std::net::IpAddr;
 use std::ops::Deref;

@@ -1,4 +1,4 @@
-//! What the door needs of the relay behind it, and nothing more.
+//! What the server needs from the relay behind it, and nothing more.
 //!
 //! Not here: the relay itself (`relay`), sockets (`socket`).
 

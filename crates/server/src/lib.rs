@@ -1,7 +1,7 @@
-//! The door of the relay: sockets, the HTTP API, credentials, uploads and figures.
+//! The relay's server: sockets, the HTTP API, credentials, uploads and metrics.
 //!
-//! **Invariant**: no token is ever in a log line. **Invariant**: a connection costs bounded
-//! memory and bounded time, whoever is at its other end.
+//! **Invariant**: no token is ever in a log line. **Invariant**: a connection costs bounded memory
+//! and bounded time, whatever its peer does.
 //!
 //! Not here: what sessions do (`domain`), the tasks behind the door (`relay`), frames (`wire`).
 

@@ -1,7 +1,7 @@
 //! Listening: the port, TLS, and each connection's HTTP.
 //!
-//! **Invariant**: a peer that connects and says nothing, or says it slowly, holds its place for a
-//! bounded time.
+//! **Invariant**: a peer that connects and sends nothing, or sends slowly, takes up a connection
+//! for a bounded time only.
 //!
 //! Not here: what requests ask for (`api`), open sockets (`socket`).
 
@@ -46,10 +46,10 @@ pub enum ListenFault {
     #[error("{0} is not an address of this computer; choose another with --listen")]
     NotOurs(SocketAddr),
     /// The system reserves it.
-    #[error("{0} may not be used by this user; choose a port above 1023 with --listen")]
+    #[error("this user may not listen on {0}; choose a port above 1023 with --listen")]
     NotAllowed(SocketAddr),
     /// Something else.
-    #[error("{address} cannot be listened on ({detail}); choose another address with --listen")]
+    #[error("cannot listen on {address} ({detail}); choose another address with --listen")]
     Other {
         /// Where.
         address: SocketAddr,
@@ -106,14 +106,14 @@ impl Listening {
             let ((stream, peer), place) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    tracing::warn!(%error, "could not accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                     continue;
                 }
             };
             // Frames are small and flushed together: waiting for more only delays them.
             if let Err(error) = stream.set_nodelay(true) {
-                tracing::debug!(%error, "a connection was gone at once");
+                tracing::debug!(%error, "a connection closed at once");
                 continue;
             }
             let acceptor = self.tls.as_mut().map(|tls| tls.acceptor(Instant::now()));
@@ -137,7 +137,7 @@ async fn handshake(acceptor: &tokio_rustls::TlsAcceptor, stream: TcpStream) -> O
     match tokio::time::timeout(HANDSHAKE_WITHIN, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => Some(Stream::Tls(Box::new(stream))),
         Ok(Err(error)) => {
-            tracing::debug!(%error, "a peer did not agree on TLS");
+            tracing::debug!(%error, "TLS handshake failed");
             None
         }
         Err(_) => None,
@@ -169,6 +169,6 @@ async fn serve(
     };
     if let Err(error) = served {
         // Of the peer's making, as a rule. The error names no path and no query.
-        tracing::debug!(%error, "a connection ended badly");
+        tracing::debug!(%error, "a connection ended with an error");
     }
 }

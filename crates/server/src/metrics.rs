@@ -1,4 +1,4 @@
-//! `GET /metrics`: figures as Prometheus reads them.
+//! `GET /metrics`: metrics in Prometheus format.
 //!
 //! Not here: counting (`relay::metrics`).
 
@@ -44,31 +44,31 @@ struct Door {
 
 fn text(figures: &Figures, door: &Door) -> String {
     let mut page = Page(String::with_capacity(4_096));
-    page.one("farhelm_uptime_seconds", "gauge", "Since the relay began to serve.", door.uptime_s);
+    page.one("farhelm_uptime_seconds", "gauge", "Seconds since the start.", door.uptime_s);
     page.family("farhelm_connections", "gauge", "Open connections.");
     page.sample("farhelm_connections", "kind=\"client\"", figures.clients);
     page.sample("farhelm_connections", "kind=\"proxy\"", figures.proxies);
     page.sample("farhelm_connections", "kind=\"all\"", door.connections);
-    page.family("farhelm_sessions", "gauge", "Known sessions.");
+    page.family("farhelm_sessions", "gauge", "Sessions by state.");
     page.sample("farhelm_sessions", "state=\"connected\"", figures.sessions_connected);
     let away = figures.sessions.saturating_sub(figures.sessions_connected);
     page.sample("farhelm_sessions", "state=\"away\"", away);
     page.one("farhelm_session_owners", "gauge", "Sessions held in memory.", figures.owners);
-    page.family("farhelm_sends_total", "counter", "Sends, by the state they reached.");
+    page.family("farhelm_sends_total", "counter", "Sends by the state they reached.");
     for (state, count) in ["accepted", "delivered", "failed"].iter().zip(figures.sends) {
         page.sample("farhelm_sends_total", &format!("state=\"{state}\""), count);
     }
-    page.one("farhelm_events_total", "counter", "Events recorded.", figures.events);
-    page.one("farhelm_passing_events_total", "counter", "Passing events shown.", figures.passing);
-    let lagging = "Times that a watcher fell behind and read the ledger again.";
+    page.one("farhelm_events_total", "counter", "Recorded events.", figures.events);
+    page.one("farhelm_passing_events_total", "counter", "Live-only events shown.", figures.passing);
+    let lagging = "Times a watcher fell behind and reread the ledger.";
     page.one("farhelm_lagging_watchers_total", "counter", lagging, figures.lagged);
-    page.family("farhelm_queue_depth", "gauge", "What waits, by queue.");
+    page.family("farhelm_queue_depth", "gauge", "Items waiting, by queue.");
     page.sample("farhelm_queue_depth", "queue=\"commit\"", figures.appends_waiting);
     page.sample("farhelm_queue_depth", "queue=\"hello_stranger\"", door.silent_strangers);
     page.sample("farhelm_queue_depth", "queue=\"hello_friend\"", door.silent_friends);
     page.sample("farhelm_queue_depth", "queue=\"upload\"", door.uploads);
     let failures = figures.commit_failures;
-    page.one("farhelm_commit_failures_total", "counter", "Commits that failed.", failures);
+    page.one("farhelm_commit_failures_total", "counter", "Failed commits.", failures);
     page.histogram(figures);
     page.0
 }
@@ -91,7 +91,7 @@ impl Page {
 
     fn histogram(&mut self, figures: &Figures) {
         let name = "farhelm_commit_seconds";
-        self.family(name, "histogram", "How long a commit takes.");
+        self.family(name, "histogram", "Seconds that a commit takes.");
         let bucket = format!("{name}_bucket");
         for (bound_us, count) in &figures.commit_buckets_us {
             self.sample(&bucket, &format!("le=\"{}\"", seconds(*bound_us)), count);

@@ -1,7 +1,7 @@
-//! The task that owns the vault: credentials, uploads, and the codes of pairing.
+//! The task that owns the vault: credentials, uploads, and pairing codes.
 //!
-//! **Invariant**: everything that changes a credential runs here, one job after the other, and
-//! publishes the new book before the next: what was answered is in the book.
+//! **Invariant**: every change of a credential runs here, one job after the other, and publishes
+//! the new book before the next job starts: a change that was answered is in the book.
 //!
 //! Not here: what the jobs do (`auth`, `api::uploads`), the rows (`store`).
 
@@ -31,22 +31,22 @@ pub enum RecordsFault {
     #[error(transparent)]
     Store(#[from] Fault),
     /// The owner task is gone: the relay is stopping, or has a defect.
-    #[error("the relay's records are closed; it is stopping")]
+    #[error("the relay is stopping and its records are closed")]
     Closed,
     /// The thread could not be started.
-    #[error("the thread for the relay's records could not be started ({0})")]
+    #[error("could not start the thread for the relay's records ({0})")]
     Thread(String),
     /// No secret could be made.
     #[error(transparent)]
     Randomness(#[from] crate::auth::NoRandomness),
     /// The bound of credentials is met.
-    #[error("at most {limit} tokens can be valid at once; revoke one that is no longer used")]
+    #[error("at most {limit} tokens can be valid at once; revoke one that you no longer use")]
     TooManyCredentials {
         /// The bound that was met.
         limit: usize,
     },
     /// The token file could not be read or written.
-    #[error("the token file {path} could not be used ({detail}); check the rights of its folder")]
+    #[error("cannot use the token file {path} ({detail}); check the permissions of its folder")]
     TokenFile {
         /// Which file.
         path: String,

@@ -1,6 +1,6 @@
-//! Start and stop.
+//! Starts and stops the server.
 //!
-//! **Invariant**: a stop tells every open socket (1001) and ends within a bound.
+//! **Invariant**: a stop closes every open socket (1001) and finishes within a bounded time.
 //!
 //! Not here: each connection (`listen`), each request (`api`).
 
@@ -110,8 +110,8 @@ impl Bound {
             format!("{reach}. Every device still needs a token.")
         } else {
             format!(
-                "{reach}, without encryption: everybody on that network can read along. \
-                 Use --tls-cert and --tls-key, or a private network."
+                "{reach}, without encryption: anyone on that network can read the traffic. Use \
+                 --tls-cert and --tls-key, or a private network."
             )
         };
         self.is_exposed().then_some(words)

@@ -1,7 +1,7 @@
 //! The shelf: uploaded files on disk, and an index of them in memory.
 //!
-//! **Invariant**: a file has its final name only when it is whole and synced, and its row only
-//! after that; what a crash leaves behind under another name is swept away at the next start.
+//! **Invariant**: a file gets its final name only when it is complete and synced, and its row only
+//! after that. Files that a crash leaves under another name are deleted at the next start.
 //!
 //! Not here: HTTP (`api::uploads`), the rows (`store`).
 
@@ -52,7 +52,7 @@ pub(crate) enum ShelfFault {
     Full,
     #[error("the file is larger than {limit_bytes} bytes")]
     TooLarge { limit_bytes: u64 },
-    #[error("the uploads folder cannot be used ({0})")]
+    #[error("cannot use the uploads folder ({0})")]
     Io(io::Error),
     #[error(transparent)]
     Records(#[from] RecordsFault),

@@ -1,13 +1,13 @@
 //! Sockets: the upgrade, and a socket as the relay's gates use it.
 //!
-//! **Invariant**: a socket ends by itself when its credential is revoked (4003), when the relay
-//! stops (1001), and when its peer does not take what is sent in time; whoever holds it need not
-//! watch for any of these.
+//! **Invariant**: a socket closes on its own when its credential is revoked (4003), when the relay
+//! stops (1001), and when its peer does not accept data in time. Its user need not watch for any
+//! of these.
 //!
-//! The upgrade is done here rather than by axum, because this way a socket reads and writes its
-//! connection directly and an idle one costs half the memory.
+//! The upgrade is done here rather than by axum, because a socket can then read and write its
+//! connection directly, and an idle one costs half the memory.
 //!
-//! Not here: what the frames say (`wire`), who speaks with the socket (`relay::gate`).
+//! Not here: what the frames mean (`wire`), who uses the socket (`relay::gate`).
 
 mod upgrade;
 
@@ -179,7 +179,7 @@ impl Interruption {
     fn words(&self) -> (u16, &'static str) {
         match self {
             Self::Revoked => (close::REVOKED, "the token was revoked"),
-            Self::GoingDown => (close::GOING_DOWN, "the relay is going down"),
+            Self::GoingDown => (close::GOING_DOWN, "the relay is shutting down"),
         }
     }
 }

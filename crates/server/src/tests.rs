@@ -1,7 +1,7 @@
-//! The door, knocked at through real sockets on loopback.
+//! The server, tested through real sockets on loopback.
 //!
-//! Behind it stands a small relay of one session, decided by `domain`; the real one is tested
-//! where it lives.
+//! Behind it is a small relay of one session, decided by `domain`. The real relay is tested in its
+//! own crate.
 
 mod client;
 mod credentials;

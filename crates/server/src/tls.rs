@@ -1,7 +1,7 @@
-//! TLS from certificate files, read again when they change.
+//! TLS from certificate files, which are reloaded when they change.
 //!
-//! **Invariant**: files that cannot be used never replace ones that can: the old certificate goes
-//! on serving, and the log says why.
+//! **Invariant**: unusable files never replace usable ones: the old certificate stays in use, and
+//! the log says why.
 //!
 //! Not here: sockets (`listen`).
 
@@ -23,7 +23,7 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFault {
     /// A file cannot be read, or holds something else.
-    #[error("{path} cannot be used as {what} ({detail}); give a PEM file that this user can read")]
+    #[error("cannot use {path} as {what} ({detail}); give a PEM file that this user can read")]
     File {
         /// Which file.
         path: String,
@@ -33,7 +33,7 @@ pub enum TlsFault {
         detail: String,
     },
     /// The two do not belong together.
-    #[error("certificate {certificate} and key {key} cannot be used together ({detail})")]
+    #[error("cannot use certificate {certificate} with key {key} ({detail})")]
     Pair {
         /// The chain.
         certificate: String,
@@ -82,11 +82,11 @@ impl Tls {
         match load(&self.files) {
             Ok(acceptor) => {
                 (self.acceptor, self.stamp, self.refused) = (acceptor, found, None);
-                tracing::info!("the certificate files changed and were read again");
+                tracing::info!("the certificate files changed; reloaded them");
             }
             Err(fault) => {
                 if self.refused != Some(found) {
-                    tracing::warn!(%fault, "the certificate files changed; the old ones go on");
+                    tracing::warn!(%fault, "cannot use the changed certificates; keeping the old ones");
                 }
                 self.refused = Some(found);
             }
@@ -114,7 +114,7 @@ fn load(files: &TlsFiles) -> Result<TlsAcceptor, TlsFault> {
         .collect();
     let chain = chain.map_err(|error| unusable(error.to_string()))?;
     if chain.is_empty() {
-        return Err(unusable("it holds no certificate".to_owned()));
+        return Err(unusable("it contains no certificate".to_owned()));
     }
     let key = PrivateKeyDer::from_pem_file(&files.key)
         .map_err(|error| file(&files.key, "a private key", error.to_string()))?;

@@ -45,7 +45,7 @@ impl Uploads for SimUploads {
 
     fn load(&self, id: &AttachmentId) -> Work<Result<Bytes, Failure>> {
         let file = self.get(id);
-        let unknown = || Failure::new("attachment_unknown", "There is no such file");
+        let unknown = || Failure::new("attachment_unknown", "File not found");
         Box::pin(async move { file.ok_or_else(unknown) })
     }
 }

@@ -1,13 +1,14 @@
-//! Events, states and cards as bytes, and back, for ever.
+//! Encodes and decodes events, states and cards. Every version ever written can be read.
 //!
-//! Every stored event carries the version of its kind. What this release writes is version
-//! [`VERSION`]; older ones are lifted on reading, so that the rest of the house knows only the
-//! newest shape. `fixtures/ledger` holds one event of each kind and version that was ever written.
+//! Every stored event carries the version of its kind. This release writes version [`VERSION`] and
+//! converts older ones when it reads them, so that the other crates know only the newest shape.
+//! `fixtures/ledger` holds one event of each kind and version that was ever written.
 //!
 //! A stored state carries the version of its shape, [`STATE_VERSION`]. An older shape lacks what
-//! was added since, and a later one cannot be read at all: whoever loads either replays the events.
+//! was added since, and a newer one cannot be read at all; in both cases the loader replays the
+//! events.
 //!
-//! Not here: what the events mean (`domain`), where the bytes lie (`sqlite`, `memory`).
+//! Not here: what the events mean (`domain`), where the bytes are stored (`sqlite`, `memory`).
 
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -136,7 +137,7 @@ fn decode_state<T: DeserializeOwned>(body: &[u8]) -> Result<Stored<T>, Fault> {
             Ok(Stored { state, is_older: version < STATE_VERSION })
         }
         other => {
-            let detail = format!("a state of version {other}, this release knows {STATE_VERSION}");
+            let detail = format!("a state of version {other}; this release reads {STATE_VERSION}");
             Err(Fault::Corrupt { stream: None, detail })
         }
     }
@@ -167,7 +168,7 @@ fn check(version: u32) -> Result<(), Fault> {
     if version == VERSION {
         return Ok(());
     }
-    let detail = format!("an event of version {version}, this release knows {VERSION}");
+    let detail = format!("an event of version {version}; this release reads {VERSION}");
     Err(Fault::Corrupt { stream: None, detail })
 }
 

@@ -1,4 +1,4 @@
-//! What can go wrong with the disk, in words that say what to do.
+//! Disk and database failures, with messages that say what to do.
 //!
 //! Not here: why a single append is refused while the rest of its group commits
 //! ([`AppendRefused`](crate::AppendRefused)).
@@ -24,8 +24,8 @@ pub enum Fault {
     },
     /// Written by a later release.
     #[error(
-        "{} has format {found}, this release knows formats up to {known}; \
-         start the newer release again, or restore the copy {}.before-v{found} if you want to go back",
+        "{} has format {found}, and this release reads formats up to {known}; run the newer \
+         release, or restore the copy {}.before-v{found} to go back",
         path.display(),
         path.display()
     )]
@@ -39,8 +39,8 @@ pub enum Fault {
     },
     /// Not a database, or not ours.
     #[error(
-        "{} is not a Farhelm database or its header is damaged ({detail}); \
-         restore a backup of it, or move it away to start with an empty one",
+        "{} is not a Farhelm database or its header is damaged ({detail}); restore a backup, or \
+         move the file away to start with an empty database",
         path.display()
     )]
     NotALedger {
@@ -50,12 +50,12 @@ pub enum Fault {
         detail: String,
     },
     /// No room. Nothing of the group was recorded.
-    #[error("the disk is full, nothing was recorded; free some space and try again")]
+    #[error("the disk is full and nothing was recorded; free some space and try again")]
     Full,
     /// A page or a checksum is wrong.
     #[error(
-        "{} cannot be read ({detail}); restore a backup of the database to get it back",
-        match stream { Some(stream) => format!("session {stream}"), None => "a part of the database".into() }
+        "cannot read {} ({detail}); restore a backup of the database",
+        match stream { Some(stream) => format!("session {stream}"), None => "part of the database".into() }
     )]
     Corrupt {
         /// Whose history it is; `None` when the damage cannot be told apart.
@@ -64,16 +64,18 @@ pub enum Fault {
         detail: String,
     },
     /// The disk or the database failed. A commit may or may not have happened: reopen, then look.
-    #[error("the database failed ({detail}); check the disk and the rights of the data folder")]
+    #[error(
+        "the database failed ({detail}); check the disk and the permissions of the data folder"
+    )]
     Io {
         /// What the system said.
         detail: String,
     },
     /// An earlier [`Fault::Io`] left the outcome open.
-    #[error("the database must be reopened after an earlier failure before it is used again")]
+    #[error("the database must be reopened after an earlier failure")]
     NeedsReopen,
     /// Such a row is there already.
-    #[error("{what} exists already; choose another")]
+    #[error("{what} already exists; choose another")]
     Exists {
         /// What was to be inserted.
         what: String,

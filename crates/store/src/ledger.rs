@@ -1,7 +1,7 @@
-//! The ledger as everyone sees it: streams of dense events behind a fencing epoch.
+//! The ledger's interface: streams of dense events behind a fencing epoch.
 //!
-//! One writer commits groups; readers run beside it and see only what is durable. Synchronous:
-//! whoever calls decides on which thread.
+//! One writer commits groups; readers run beside it and see only durable events. The interface is
+//! synchronous; the caller chooses the thread.
 //!
 //! Not here: backends (`memory`, `sqlite`), credentials and uploads (`vault`).
 
@@ -113,9 +113,7 @@ pub enum AppendRefused {
         head: Sequence,
     },
     /// More than [`APPEND_BYTES_MAX`].
-    #[error(
-        "{size_bytes} bytes in one append are more than {APPEND_BYTES_MAX}; record less at once"
-    )]
+    #[error("an append of {size_bytes} bytes exceeds {APPEND_BYTES_MAX}; record less at once")]
     TooLarge {
         /// What was asked.
         size_bytes: usize,

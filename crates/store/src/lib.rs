@@ -1,8 +1,8 @@
-//! What must be true after power loss: the ledger of every stream, the credentials, the uploads.
+//! What survives a power loss: the ledger of every stream, the credentials, the uploads.
 //!
-//! **Invariant**: what [`Ledger::commit`] answered `Ok` is on disk and is read back for ever, in
-//! order, without gap or repeat; what it refused or failed left nothing behind (except after
-//! [`Fault::Io`], where only [`Ledger::reopen`] tells).
+//! **Invariant**: an append for which [`Ledger::commit`] returned `Ok` is on disk and can always
+//! be read back, in order, without gaps or repeats. A refused or failed append leaves nothing
+//! behind (except after [`Fault::Io`], where only [`Ledger::reopen`] tells).
 //!
 //! Not here: what an event means (`domain`), when to commit and whom to tell (`relay`), the
 //! contents of uploaded files (`server`).

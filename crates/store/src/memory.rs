@@ -1,8 +1,8 @@
 //! A ledger in memory, on a "disk" that outlives it: for the simulator and for tests.
 //!
-//! Deterministic: ordered maps, no clock, no chance. The disk fails on command.
+//! It is deterministic: ordered maps, no clock, no randomness. The disk fails on command.
 //!
-//! Not here: anything that a real disk does by itself.
+//! Not here: failures that a real disk causes by itself.
 
 mod vault;
 

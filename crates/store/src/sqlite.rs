@@ -1,13 +1,13 @@
 //! The ledger in one `SQLite` file.
 //!
-//! A commit writes one row: the whole group, packed, into `journal`. What that row says is kept in
-//! memory (`tail`) until `fold` brings it, sorted by stream, into the tables that are read later.
-//! So a commit costs one append and one sync, however many streams it is about.
+//! A commit writes one row to `journal`: the whole group, packed. The content of that row also
+//! stays in memory (`tail`) until `fold` moves it, sorted by stream, into the tables that are read
+//! later. A commit therefore costs one append and one sync, however many streams it contains.
 //!
-//! **Invariant**: the state is the tables plus the journal rows after `streams.folded`. Memory
-//! holds nothing that cannot be rebuilt from that.
+//! **Invariant**: the state is the tables plus the journal rows after `streams.folded`. Everything
+//! in memory can be rebuilt from that.
 //!
-//! Not here: the memory backend, what the bytes mean (`pack` knows their frame only).
+//! Not here: the memory backend, what the bytes mean (`pack` knows only their framing).
 
 mod check;
 mod erase;
@@ -185,7 +185,7 @@ impl SqliteLedger {
         self.wal_bytes += 4 * 4096;
         self.known.remove(stream);
         let Some(Known { number, epoch, head }) = self.know(stream)? else {
-            return Err(Fault::corrupt(stream, "its row is gone"));
+            return Err(Fault::corrupt(stream, "its row is missing"));
         };
         let (snapshot, is_snapshot_damaged) = match self.snapshot(stream, number) {
             Ok(snapshot) => (snapshot, false),

@@ -1,6 +1,6 @@
-//! One story for every backend: what a ledger promises, told against each of them.
+//! One test suite for every backend: what a ledger guarantees.
 //!
-//! Not here: what only one backend can meet (`sqlite::tests`).
+//! Not here: tests for one backend only (`sqlite::tests`).
 
 mod appending;
 mod belongings;

@@ -1,4 +1,4 @@
-//! Who may come in, and what was uploaded: small rows beside the ledger.
+//! Credentials and uploads: small rows beside the ledger.
 //!
 //! **Invariant**: no secret is stored, only its hash; a revoked credential stays listed.
 //!

@@ -1,10 +1,10 @@
-//! The Agent Blob dialect (`docs/spec/blob.md`): requests and responses, and events of the one
-//! session that a connection is in.
+//! The Agent Blob dialect (`docs/spec/blob.md`): requests and responses, and the events of the
+//! connection's one session.
 //!
-//! **Invariant**: every request is answered once, and before the events that it led to; a
-//! connection hears the events of its session and of no other.
+//! **Invariant**: every request is answered once, and before the events that it led to. A
+//! connection receives the events of its session and of no other.
 //!
-//! Not here: Agent Blob's own gateway; this relay speaks its clients' language.
+//! Not here: Agent Blob's own gateway; this relay talks to its clients.
 
 mod commands;
 mod events;
@@ -49,7 +49,7 @@ const ASKED_MAX: usize = 1_024;
 const ECHOED_MAX: usize = 2_048;
 /// What a request hears that one too many.
 const TOO_MANY: &str = "Too many requests in flight";
-const TOO_FAST: &str = "Rate limit exceeded; wait a little";
+const TOO_FAST: &str = "Rate limit exceeded; try again in a moment";
 const DENIED: &str = "Permission denied";
 
 /// One client's connection.
@@ -480,7 +480,7 @@ impl Visitor for Connection {
         self.now = now;
         match self.stage {
             Stage::Greeting(until) if until <= now => {
-                vec![Act::Close { code: NO_CONNECT, reason: "no connect" }]
+                vec![Act::Close { code: NO_CONNECT, reason: "no connect in time" }]
             }
             Stage::Greeting(_) | Stage::Denied | Stage::Connected => self.free(now),
         }

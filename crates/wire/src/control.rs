@@ -1,10 +1,10 @@
 //! The dialect of Claude Code's remote control (`docs/spec/control.md`): SDK messages, and control
 //! requests in both directions, about one session.
 //!
-//! **Invariant**: every request of a client is answered once; a prompt is a request to every
-//! client, and its end is told to all but the one that answered it.
+//! **Invariant**: every request of a client is answered once. A prompt is a request to every
+//! client, and all clients except the one that answered it are notified when it ends.
 //!
-//! Not here: Claude Code as an agent, which speaks the same toward the machine (`agents`).
+//! Not here: Claude Code as an agent, which uses the same protocol toward the machine (`agents`).
 
 mod answers;
 mod events;
@@ -152,7 +152,7 @@ impl Connection {
 
     /// Answers a frame that comes too soon after the others.
     fn too_fast(&self, frame: &Frame) -> Vec<Act> {
-        let words = "Too many frames; wait a little";
+        let words = "Too many frames; try again in a moment";
         match frame {
             Frame::Request { id: Some(id), .. } => vec![requests::error(id, words)],
             Frame::User(user) => {

@@ -1,4 +1,4 @@
-//! Which dialect a peer on `/ws` speaks, told by its first frame.
+//! Detects the dialect of a peer on `/ws` from its first frame.
 //!
 //! Not here: what the frame leads to; its dialect reads it again.
 

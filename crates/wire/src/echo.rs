@@ -1,4 +1,4 @@
-//! Recognises a send in an agent window's echo of it, whichever dialect it came through.
+//! Recognises the echo of a send in an agent's window, whichever dialect the send came through.
 
 use domain::content::Digest;
 use sha2::{Digest as _, Sha256};

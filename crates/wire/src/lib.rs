@@ -1,7 +1,7 @@
 //! Wire dialects: frames in, commands out; events in, frames out. No dialect imports another.
 //!
-//! Everything here is pure: a connection is a value that is told what arrived and what time it
-//! is, and answers with frames to send and commands to carry out.
+//! Everything here is pure. A connection is a value: it receives what arrived and the current
+//! time, and returns frames to send and commands to carry out.
 //!
 //! Not here: sockets (`server`), what a command leads to (`domain`), who carries it out (`relay`).
 

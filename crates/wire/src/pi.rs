@@ -1,11 +1,10 @@
 //! The dialect of pi's web frontend (`docs/spec/pi.md`): commands with answers, and the events of
 //! one session at a time.
 //!
-//! **Invariant**: every command is answered once and within 25 s; events go to every connection
-//! that is active on their session.
+//! **Invariant**: every command is answered once and within 25 s; every connection that is active
+//! on a session receives its events.
 //!
-//! Not here: pi as an agent, which speaks the same family of commands toward the machine
-//! (`agents`).
+//! Not here: pi as an agent, which uses the same family of commands toward the machine (`agents`).
 
 mod commands;
 mod dialogs;
@@ -46,7 +45,7 @@ use self::view::View;
 use crate::port::{Limits, Throttle};
 use crate::visitor::{Act, Answer, Encoded, Followed, Slot, Visitor};
 
-const TOO_FAST: &str = "Too many commands; wait a little";
+const TOO_FAST: &str = "Too many commands; try again in a moment";
 
 /// One client's connection.
 #[derive(Debug)]

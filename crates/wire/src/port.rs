@@ -1,4 +1,4 @@
-//! What every dialect's connection and its shell say to each other.
+//! The interface between every dialect's connection and its shell.
 //!
 //! Not here: any dialect's frames, or what only one of them needs.
 

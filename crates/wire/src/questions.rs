@@ -1,8 +1,8 @@
-//! The questions of a prompt, read from what an agent sent, and answers in the form that agents
-//! read. Anything may be in there.
+//! The questions of a prompt, read from an agent's input, and answers in the form that agents
+//! read. The input may contain anything.
 //!
-//! Two forms are known: a list of questions, answered by their words, and a JSON schema of an
-//! object (an MCP server's), answered by its fields. The page reads them the same way
+//! Two forms are known: a list of questions, answered by their text, and a JSON schema of an
+//! object (an MCP server's), answered by its fields. The page reads them in the same way
 //! (`web/src/lib/features/prompt/questions.ts`).
 //!
 //! Not here: how a dialect asks them.

@@ -1,7 +1,7 @@
 //! Times on the wire: ISO 8601 in UTC with milliseconds and `Z`.
 //!
-//! Written in one form only; read in every form that a peer's library may write, with any number
-//! of decimals and any offset.
+//! They are written in one form only, and read in every form that a peer's library may write, with
+//! any number of decimals and any offset.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! A visitor: one client's connection in a dialect that looks at one session at a time.
+//! A visitor: one client's connection in a dialect that shows one session at a time.
 //!
-//! Every dialect but the native one is of this kind. Its shell (`relay::gate`) keeps the place in
-//! the session: it shows the visitor each recorded event of the session it follows once and in
-//! order, also after it was too slow, and passing events in between.
+//! Every dialect except the native one is of this kind. Its shell (`relay::gate`) keeps the
+//! position in the session. It shows the visitor each recorded event of its session once and in
+//! order, even after the visitor fell behind, and passing events in between.
 //!
 //! Not here: any dialect's frames.
 

@@ -1,10 +1,10 @@
 //! The webchannel dialect (`docs/spec/webchannel.md`): a chat page that is paired by a code and
-//! sealed with a key of its own.
+//! seals its messages with its own key.
 //!
-//! **Invariant**: nothing of a session is told before the client showed who it is; frames are
-//! taken in their order, each after whatever the one before it had to wait for.
+//! **Invariant**: a client receives nothing of a session before it has authenticated. Frames are
+//! handled in order, each after whatever the one before it had to wait for.
 //!
-//! Not here: pairing codes, tokens and the nonces that were seen (`server`).
+//! Not here: pairing codes, tokens and spent nonces (`server`).
 
 mod approvals;
 mod envelope;
@@ -249,7 +249,7 @@ impl Connection {
     }
 
     fn too_much(&self, request: Option<&str>) -> Act {
-        let words = "Too many messages at once; wait a little";
+        let words = "Too many messages at once; try again in a moment";
         Act::Send(self.writer.error(request, "rate_limited", words))
     }
 
@@ -318,7 +318,7 @@ impl Visitor for Connection {
             }
             (Asked::FollowNamed, Answer::Followed(None)) if self.is_addressed => {
                 // It was erased, perhaps. What is meant for it is not for another.
-                self.no_session("This session is not there any more; open another one")
+                self.no_session("This session no longer exists; open another one")
             }
             (Asked::FollowNamed, Answer::Followed(None)) => {
                 // Pages call their only session what they like: the one in which something

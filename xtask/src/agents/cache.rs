@@ -1,7 +1,7 @@
 //! The cache folder: one folder for each agent and version, with a stamp when it is complete.
 //!
-//! Invariant: a folder without its stamp is half an installation, and is fetched again. The stamp
-//! is written last, and holds what tests have to know.
+//! Invariant: a folder without its stamp is an incomplete installation and is fetched again. The
+//! stamp is written last and holds what tests need to know.
 
 use std::env;
 use std::fs::{self, File, TryLockError};
@@ -24,7 +24,7 @@ impl Cache {
         let home = || set("HOME").or_else(|| set("USERPROFILE")).map(|home| home.join(".cache"));
         // XDG: a relative path is to be ignored.
         let base = set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).or_else(home);
-        let base = base.ok_or("no folder for the agents: set XDG_CACHE_HOME or HOME")?;
+        let base = base.ok_or("no cache folder for the agents: set XDG_CACHE_HOME or HOME")?;
         Self::at(base.join("farhelm").join("agents"))
     }
 
@@ -43,7 +43,7 @@ impl Cache {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) => {
-                shell::say("another installation of agents is under way: waiting for it");
+                shell::say("waiting for another installation of agents to finish");
             }
             Err(TryLockError::Error(error)) => return Err(told(&error)),
         }

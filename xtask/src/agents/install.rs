@@ -1,7 +1,7 @@
-//! Fetching one agent with npm, and making sure that it answers.
+//! Fetches one agent with npm, and checks that it starts.
 //!
-//! Invariant: no script of a package runs while it is installed (npm's opinion about that changes
-//! from version to version): programs are called where their packages hold them.
+//! Invariant: no script of a package runs during installation, whatever the npm version does by
+//! default. Programs are called where their packages hold them.
 //!
 //! Not here: which versions (`pins`), what counts as complete (`cache`).
 
@@ -112,7 +112,7 @@ impl Workshop<'_> {
         if let Some(installed) = self.cache.stamp("node", version) {
             return Ok(installed.program);
         }
-        let told = |sentence| format!("it needs Node {} or newer: {sentence}", pinned.at_least);
+        let told = |sentence| format!("Node {} or newer is required: {sentence}", pinned.at_least);
         let package = pinned.package(self.platform);
         let modules = self.fetch("node", &package, version).map_err(told)?;
         let programs = [pinned.program(self.platform)];
@@ -168,11 +168,11 @@ impl Workshop<'_> {
         match within(npm, Duration::from_secs(NPM_SECONDS_MAX)) {
             Ended::Well => {}
             Ended::NotStarted(error) => {
-                return Err(format!("npm could not be started ({error}): install Node with npm"));
+                return Err(format!("could not start npm ({error}): install Node with npm"));
             }
             Ended::Badly(how) => {
                 let last = last_lines(&log);
-                return Err(format!("npm {how}; its log, {}, ends:\n{last}", log.display()));
+                return Err(format!("npm {how}; the end of its log, {}:\n{last}", log.display()));
             }
         }
         shell::say(&format!("{name} {version}: fetched in {:.1} s", seconds(started)));
@@ -190,7 +190,7 @@ impl Workshop<'_> {
         for candidate in candidates {
             let program = modules.join(self.platform.fill(candidate));
             if !program.is_file() {
-                tried.push(format!("{} is not there", program.display()));
+                tried.push(format!("{} does not exist", program.display()));
                 continue;
             }
             match self.says_version(Command::new(&program), version) {
@@ -224,8 +224,8 @@ impl Workshop<'_> {
         let removed = fs::remove_dir_all(&home);
         match ended {
             Ended::Well if text.contains(version) => removed.map_err(told),
-            Ended::Well => Err(format!("{name} --version says {:?}", text.trim())),
-            Ended::NotStarted(error) => Err(format!("{name} could not be started: {error}")),
+            Ended::Well => Err(format!("{name} --version printed {:?}", text.trim())),
+            Ended::NotStarted(error) => Err(format!("could not start {name}: {error}")),
             Ended::Badly(how) => Err(format!("{name} --version {how}: {}", text.trim())),
         }
     }
@@ -257,7 +257,7 @@ fn within(mut command: Command, limit: Duration) -> Ended {
                 let _ = child.wait();
                 return Ended::Badly(format!("took longer than {} s", limit.as_secs()));
             }
-            Err(error) => return Ended::Badly(format!("could not be waited for ({error})")),
+            Err(error) => return Ended::Badly(format!("could not be waited on ({error})")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What tests have to know about an installed agent.
+//! What tests need to know about an installed agent.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

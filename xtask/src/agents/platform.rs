@@ -1,4 +1,4 @@
-//! What packages call this computer.
+//! The name that packages use for this computer's platform.
 
 use std::env::consts::{ARCH, EXE_SUFFIX, OS};
 
@@ -14,7 +14,7 @@ impl Platform {
     /// This computer, or a sentence where the agents do not run on it.
     pub(super) fn here() -> Result<Self, String> {
         Self::named(OS, ARCH)
-            .ok_or_else(|| format!("the agents have no packages for {OS} on {ARCH}"))
+            .ok_or_else(|| format!("there are no agent packages for {OS} on {ARCH}"))
     }
 
     pub(super) fn named(os: &str, cpu: &str) -> Option<Self> {

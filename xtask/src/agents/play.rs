@@ -1,7 +1,7 @@
 //! Runs the scenarios of `crates/farhelm/tests/agents` with the installed agents.
 //!
-//! Invariant: only agents that are installed are asked for, so a test that fails has really
-//! failed; whoever is not installed is named.
+//! Invariant: only installed agents are tested, so a failing test is a real failure. Agents that
+//! are not installed are named.
 //!
 //! Not here: what a scenario does, reading its results (`table`).
 

@@ -1,6 +1,6 @@
-//! `cargo xtask record`: has the real agents talk once more, and keeps what their drivers saw.
+//! `cargo xtask record`: runs the real agents again and records what their drivers see.
 //!
-//! Not here: playing the recordings (`crates/agents/tests/recorded.rs`), making one
+//! Not here: replaying the recordings (`crates/agents/tests/recorded.rs`), making one
 //! (`crates/farhelm/tests/agents/record.rs`).
 
 use super::{FOUND_BY, Outcome, Wanted, install};
@@ -16,7 +16,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
         [] => Some(Wanted::All),
         ["--only", name] => Some(Wanted::Only(name)),
         ["--again"] => None,
-        _ => return Err(format!("record: cannot read {:?}", options.join(" "))),
+        _ => return Err(format!("record: unknown options {:?}", options.join(" "))),
     };
     let folder = shell::root().join(FOLDER);
     if let Some(wanted) = wanted {
@@ -36,7 +36,7 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
     command.args(["test", "--package", "agents", "--test", "all", "recorded"]);
     command.env("FARHELM_WRITE_SNAPSHOTS", "1");
     let is_well = shell::succeeds(command)?;
-    shell::say(&format!("look at what changed: git diff {FOLDER}"));
+    shell::say(&format!("review the changes: git diff {FOLDER}"));
     Ok(is_well)
 }
 

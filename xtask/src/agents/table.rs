@@ -1,4 +1,4 @@
-//! What works with which agent, as the scenarios told it: a table for people and for
+//! What works with which agent, as reported by the scenarios: a table for the terminal and for
 //! `docs/agents.md`.
 //!
 //! Not here: running the scenarios (`play`).
@@ -41,38 +41,38 @@ pub(crate) struct Table {
 
 /// The rows, and what each is called for people.
 const ROWS: [(&str, &str); 32] = [
-    ("plain_streaming", "words as they come"),
-    ("tool_approved", "tool approved"),
-    ("tool_denied", "tool denied"),
+    ("plain_streaming", "streams text"),
+    ("tool_approved", "approve a tool"),
+    ("tool_denied", "deny a tool"),
     ("always_allow", "always allow"),
-    ("edited_input", "edited input"),
-    ("interrupt_streaming", "interrupt while it speaks"),
+    ("edited_input", "edit a tool's input"),
+    ("interrupt_streaming", "interrupt while it writes"),
     ("interrupt_prompt", "interrupt while it asks"),
     ("interrupt_tool", "interrupt while a tool runs"),
     ("model_switch", "switch the model"),
     ("mode_switch", "switch the mode"),
-    ("queue", "a follow-up waits"),
-    ("steer", "steer in the middle of a run"),
+    ("queue", "queue a follow-up"),
+    ("steer", "steer during a run"),
     ("picture_sent", "a picture reaches the model"),
-    ("limit_told", "a limit of the model's service is told"),
-    ("compaction", "that it summed up the conversation is told"),
-    ("background_subagent", "a subagent works on behind the run"),
-    ("plan", "its list of things to do"),
-    ("file_written", "a written file as a change"),
-    ("long_output", "the rest of a long output"),
-    ("all_dialects", "clients of all dialects at once"),
-    ("resume_after_kill", "goes on after the proxy was killed"),
-    ("killed_while_streaming", "the same in the middle of a run"),
-    ("transcript_import", "an earlier conversation is taken up"),
-    ("picture_imported", "a picture in an earlier conversation"),
+    ("limit_told", "reports rate limits"),
+    ("compaction", "reports compaction"),
+    ("background_subagent", "runs a subagent in the background"),
+    ("plan", "shows its to-do list"),
+    ("file_written", "shows a written file as a change"),
+    ("long_output", "shows the rest of a long output"),
+    ("all_dialects", "serves clients of all dialects at once"),
+    ("resume_after_kill", "continues after the proxy was killed"),
+    ("killed_while_streaming", "continues after the proxy was killed during a run"),
+    ("transcript_import", "resume an earlier conversation"),
+    ("picture_imported", "shows pictures of an earlier conversation"),
     ("api_error", "the model's service fails"),
     ("agent_killed", "the agent is killed"),
-    ("memory_guard", "one that takes too much memory is ended"),
-    ("killed_at_received", "once only: killed when received"),
-    ("killed_at_attempting", "once only: killed before the write"),
-    ("killed_at_written", "once only: killed after the write"),
-    ("killed_at_heard", "once only: killed at the evidence"),
-    ("killed_at_settled", "once only: killed when settled"),
+    ("memory_guard", "is stopped when it takes too much memory"),
+    ("killed_at_received", "delivered once: killed when received"),
+    ("killed_at_attempting", "delivered once: killed before the write"),
+    ("killed_at_written", "delivered once: killed after the write"),
+    ("killed_at_heard", "delivered once: killed at the evidence"),
+    ("killed_at_settled", "delivered once: killed when settled"),
 ];
 
 /// Reads a report. A scenario that ran twice counts as it ended last.
@@ -163,8 +163,8 @@ not a line
     fn every_outcome_has_its_word_and_a_reason_is_told_once() {
         let text = read(REPORT).markdown();
         assert!(text.starts_with("| | a 1 | b 2 |\n|---|---|---|\n"), "{text}");
-        assert!(text.contains("| a follow-up waits | **fails** | yes |\n"), "{text}");
-        assert!(text.contains("| steer in the middle of a run | no (1) | no (1) |\n"), "{text}");
+        assert!(text.contains("| queue a follow-up | **fails** | yes |\n"), "{text}");
+        assert!(text.contains("| steer during a run | no (1) | no (1) |\n"), "{text}");
         assert!(text.contains("| switch the mode | not run | not run |\n"), "{text}");
         assert!(text.ends_with("\n1. it has no ears\n"), "{text}");
     }

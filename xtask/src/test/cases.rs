@@ -1,6 +1,6 @@
-//! Which tests took longest and which failed, read from what runners leave behind (`JUnit`).
+//! Which tests took longest and which failed, read from the runners' reports (`JUnit`).
 //!
-//! Invariant: a run tells only what that run left: older files go first.
+//! Invariant: only reports of this run are read: older files are deleted first.
 
 use std::fs;
 use std::path::PathBuf;

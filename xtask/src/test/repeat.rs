@@ -1,8 +1,8 @@
-//! `cargo xtask repeat --times N [--busy] [--only STEP]`: the tests that wait for other programs (browsers, IDEs,
-//! real agents), N times in a row.
+//! `cargo xtask repeat --times N [--busy] [--only STEP]`: the tests that wait for other programs
+//! (browsers, IDEs, real agents), N times in a row.
 //!
-//! A test that passes once proves little: what fails one time in twenty fails most CI runs. With
-//! `--busy`, a loop of our own keeps every core busy beside the tests.
+//! One pass proves little: a test that fails one time in twenty fails most CI runs. With `--busy`,
+//! a loop keeps every core busy beside the tests.
 //!
 //! Not here: the tests themselves, and what a single run of them needs (`test`).
 
@@ -151,7 +151,7 @@ fn once(steps: Vec<Step<'_>>) -> (Tally, Vec<String>) {
     for done in steps.into_iter().map(perform) {
         let untried = Tally { passed: 0, failed: done.outcome.skipped.len() as u64 };
         total = total.plus(done.outcome.tally).plus(untried);
-        sentences.extend(done.outcome.skipped.into_iter().map(|it| format!("not tried: {it}")));
+        sentences.extend(done.outcome.skipped.into_iter().map(|it| format!("skipped: {it}")));
         if !done.outcome.is_well {
             sentences.push(format!("{} failed", done.name));
         }
@@ -178,7 +178,7 @@ fn read<'a>(mut options: &[&'a str]) -> Result<Asked<'a>, String> {
                 only = Some(step);
                 rest
             }
-            _ => return Err(format!("repeat: cannot read {:?}", options.join(" "))),
+            _ => return Err(format!("repeat: unknown options {:?}", options.join(" "))),
         };
     }
     let times = times.ok_or("repeat needs --times N")?;
@@ -217,7 +217,7 @@ mod tests {
         let broken = step("three", vec![], || Err("it never started".to_owned()));
         let (tally, sentences) = once(vec![well, skipped, broken]);
         assert_eq!(tally, Tally { passed: 2, failed: 2 });
-        assert_eq!(sentences, ["not tried: no browser", "three failed"]);
+        assert_eq!(sentences, ["skipped: no browser", "three failed"]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! How many tests ran and how they ended, read from what test runners print.
+//! How many tests ran and how they ended, read from the output of test runners.
 //!
 //! Three summaries are known: the built-in runner's `test result: ok. 3 passed; 0 failed; …`, one
-//! for each program, nextest's `Summary [ 0.1s] 4 tests run: 3 passed, 1 failed, …`, one for all,
-//! and vitest's `Tests  1 failed | 3 passed (4)`, likewise. Lines of tests themselves that merely look alike begin differently.
+//! per program; nextest's `Summary [ 0.1s] 4 tests run: 3 passed, 1 failed, …`, one for all; and
+//! vitest's `Tests  1 failed | 3 passed (4)`, also one for all. Output of the tests themselves
+//! that merely looks similar begins differently.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
-//! What tests could not try on this machine, for want of a program: they say so in a file.
+//! What tests had to skip on this machine because a program is missing. They report it in a file.
 //!
-//! Invariant: nothing that was not tried is passed over in silence.
+//! Invariant: nothing is skipped silently.
 //!
 //! Not here: the tests' side (`fake_panels::untried`).
 
@@ -29,7 +29,7 @@ pub(crate) fn read(path: &Path) -> Vec<String> {
 fn sentences(told: &str) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in told.lines() {
-        let (what, why) = line.split_once(": ").unwrap_or((line, "it does not say why"));
+        let (what, why) = line.split_once(": ").unwrap_or((line, "no reason given"));
         match reasons.iter_mut().find(|(known, _)| *known == why) {
             Some((_, all)) => all.push(what),
             None => reasons.push((why, vec![what])),
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_line_without_a_reason_is_told_too() {
-        assert_eq!(sentences("a\n"), ["a: it does not say why"]);
+        assert_eq!(sentences("a\n"), ["a: no reason given"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Dependency arrows between the crates: they point up one list, and `server` and `proxy` meet
-//! only in `farhelm` (and in the simulation, which runs everything). Test support stands beside
-//! the list: it knows nobody, and only tests know it.
+//! Dependencies between the crates: they point up one list, and `server` and `proxy` meet only in
+//! `farhelm` (and in the simulation, which runs everything). Test support is outside the list: it
+//! depends on no crate of the product, and only tests depend on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
                 let for_tests = dependencies(&manifest, &FOR_TESTS);
                 if shipped.iter().any(|name| TEST_SUPPORT.contains(&name.as_str())) {
                     problems.push(Problem(format!(
-                        "{}: test support belongs into dev-dependencies",
+                        "{}: test support belongs in dev-dependencies",
                         file.path
                     )));
                 }
@@ -49,7 +49,8 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
             if !targets.is_empty() {
                 let named: Vec<&str> = targets.iter().map(String::as_str).collect();
                 problems.push(Problem(format!(
-                    "crates/{room}/Cargo.toml: test support depends on no room, but names {}",
+                    "crates/{room}/Cargo.toml: test support must not depend on crates of the \
+                     product, but names {}",
                     named.join(", ")
                 )));
             }
@@ -57,8 +58,8 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
         }
         let Some(height) = height(room) else {
             problems.push(Problem(format!(
-                "crates/{room}: not a room of this house: add it to the list in {} and to \
-                 ARCHITECTURE.md, with a decision page",
+                "crates/{room}: unknown crate: add it to the list in {} and to ARCHITECTURE.md, \
+                 with a decision page",
                 file!()
             )));
             continue;
@@ -68,8 +69,8 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
             let apart = room == "proxy" && target == "server";
             if !upward || apart {
                 problems.push(Problem(format!(
-                    "crates/{room}/Cargo.toml: {room} must not depend on {target} (arrows point \
-                     up the list of rooms in ARCHITECTURE.md)"
+                    "crates/{room}/Cargo.toml: {room} must not depend on {target} (dependencies \
+                     point up the list of crates in ARCHITECTURE.md)"
                 )));
             }
         }
@@ -77,7 +78,8 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
         let meets = reached.contains("server") && reached.contains("proxy");
         if meets && !MEETING_ROOMS.contains(&room.as_str()) {
             problems.push(Problem(format!(
-                "crates/{room}/Cargo.toml: server and proxy meet in {room}, but may only in farhelm"
+                "crates/{room}/Cargo.toml: server and proxy meet in {room}, but may meet only in \
+                 farhelm"
             )));
         }
     }

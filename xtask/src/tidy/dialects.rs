@@ -1,4 +1,4 @@
-//! No dialect imports another: what two of them share is the domain's, or said twice.
+//! No dialect imports another: shared code belongs in the domain, or is written twice.
 
 use super::{File, Problem};
 

@@ -1,5 +1,5 @@
-//! Nothing runs the examples in documentation comments, so there are none: an example that is
-//! never compiled goes stale. A test says the same and is run.
+//! Nothing runs the examples in documentation comments, so there must be none: an example that is
+//! never compiled goes stale. Write a test instead.
 
 use super::{File, Problem};
 

@@ -1,6 +1,6 @@
 //! The text files of a checkout, and which of their lines are test code.
 //!
-//! Not here: any rule about them.
+//! Not here: the rules themselves.
 
 use std::fs;
 use std::path::{Path, PathBuf};

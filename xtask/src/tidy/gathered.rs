@@ -1,5 +1,5 @@
-//! The tests of a crate from outside are one program, `tests/all.rs`: each program links the whole
-//! product once more. A file that is no module of it would be silently left out.
+//! The integration tests of a crate are one program, `tests/all.rs`, because each program links
+//! the whole product again. A file that is not a module of it would be skipped silently.
 
 use super::{File, Problem};
 
@@ -14,8 +14,8 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
             let manifest = text(&format!("{package}/Cargo.toml")).unwrap_or_default();
             if !manifest.lines().any(|line| line.trim() == "autotests = false") {
                 problems.push(Problem(format!(
-                    "{package}/Cargo.toml: needs `autotests = false` and a [[test]] named \"all\", \
-                     or each file of its tests becomes a program too"
+                    "{package}/Cargo.toml: needs `autotests = false` and a [[test]] named \
+                     \"all\", or each test file becomes a separate program"
                 )));
             }
         } else if !text(&root).unwrap_or_default().lines().any(|line| declares(line, name)) {

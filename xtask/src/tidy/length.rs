@@ -12,7 +12,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
         let lines = file.code_lines();
         if lines > CODE_LINES_MAX {
             problems.push(Problem(format!(
-                "{}: {lines} lines without its tests, at most {CODE_LINES_MAX}: split it by \
+                "{}: {lines} lines excluding tests, the limit is {CODE_LINES_MAX}: split it by \
                  concern",
                 file.path
             )));

@@ -1,5 +1,5 @@
-//! Every dependency may be used under a licence that asks for no more than notices (or, for
-//! MPL-2.0, for changes to its own files).
+//! Every dependency must have a licence that requires no more than notices (or, for MPL-2.0,
+//! publishing changes to its own files).
 
 use std::path::Path;
 use std::process::Output;
@@ -45,7 +45,7 @@ pub(crate) fn metadata(root: &Path) -> Result<Value, String> {
 fn ask(root: &Path, options: &[&str]) -> Result<Output, String> {
     let mut command = shell::cargo();
     command.args(["metadata", "--format-version", "1"]).args(options).current_dir(root);
-    command.output().map_err(|error| format!("cargo metadata did not start: {error}"))
+    command.output().map_err(|error| format!("could not start cargo metadata: {error}"))
 }
 
 /// Checks every package that is not ours.
@@ -59,7 +59,7 @@ pub(crate) fn check(metadata: &Value) -> Vec<Problem> {
         match package["license"].as_str() {
             Some(expression) if allows(expression) => {}
             Some(expression) => problems.push(Problem(format!(
-                "dependency {name}: licence {expression:?} is not among those we take: {}",
+                "dependency {name}: licence {expression:?} is not allowed; allowed: {}",
                 ALLOWED.join(", ")
             ))),
             None => problems.push(Problem(format!("dependency {name}: states no licence"))),

@@ -1,4 +1,4 @@
-//! Nothing in the checkout names a place on one particular computer.
+//! Nothing in the checkout names a folder of one particular computer.
 
 use super::{File, Problem};
 
@@ -17,7 +17,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
             let machine = MACHINE_FOLDERS.into_iter().find(|folder| names(line, folder));
             if let Some(named) = machine.or(line.contains(OUTSIDE).then_some(OUTSIDE)) {
                 problems.push(Problem(format!(
-                    "{}:{}: names {named}, which other computers do not have",
+                    "{}:{}: names {named}, which does not exist on other computers",
                     file.path,
                     index + 1
                 )));

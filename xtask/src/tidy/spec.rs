@@ -1,4 +1,4 @@
-//! Every rule of `docs/spec/*.md` has a test that says so, and every such mark names a rule.
+//! Every rule of `docs/spec/*.md` has a test with its mark, and every mark names a rule.
 //!
 //! A rule is a line `- **native/launch_session.2** …`. A mark is a comment in test code,
 //! `// spec: native/launch_session.2`, with several rules separated by commas.
@@ -16,7 +16,7 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
     for file in files.iter().filter(|file| is_page(&file.path)) {
         for rule in file.text.lines().filter_map(rule) {
             if rules.insert(rule, (&file.path, 0)).is_some() {
-                problems.push(Problem(format!("{}: rule {rule} is there twice", file.path)));
+                problems.push(Problem(format!("{}: rule {rule} is defined twice", file.path)));
             }
         }
     }
@@ -28,13 +28,13 @@ pub(crate) fn check(files: &[File]) -> Vec<Problem> {
             let Some((_, marks)) = line.split_once(MARK) else { continue };
             let place = format!("{}:{}", file.path, index + 1);
             if index < code_lines {
-                problems.push(Problem(format!("{place}: a spec mark belongs to a test")));
+                problems.push(Problem(format!("{place}: a spec mark belongs in test code")));
                 continue;
             }
             for mark in marks.split(',').map(str::trim).filter(|mark| !mark.is_empty()) {
                 match rules.get_mut(mark) {
                     Some((_, tests)) => *tests += 1,
-                    None => problems.push(Problem(format!("{place}: no rule is called {mark}"))),
+                    None => problems.push(Problem(format!("{place}: unknown rule {mark}"))),
                 }
             }
         }
@@ -89,7 +89,7 @@ mod tests {
     fn a_mark_that_names_no_rule_is_listed() {
         assert_eq!(
             checked("native/a.1, native/a.2, native/a.3"),
-            ["crates/wire/tests/a.rs:1: no rule is called native/a.3"]
+            ["crates/wire/tests/a.rs:1: unknown rule native/a.3"]
         );
     }
 
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_rule_that_is_there_twice_is_listed() {
         let page = file("docs/spec/native.md", &format!("{PAGE}- **native/a.1** Again.\n"));
-        assert!(check(&[page])[0].0.contains("native/a.1 is there twice"));
+        assert!(check(&[page])[0].0.contains("native/a.1 is defined twice"));
     }
 
     fn checked(marks: &str) -> Vec<String> {

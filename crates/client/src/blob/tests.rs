@@ -167,6 +167,9 @@ fn a_lost_connection_is_told_in_the_common_words_too() {
     let told = seen(&mut client, "status", json!({}));
     assert_eq!(
         told,
-        [Seen::Trouble("perhaps not sent: hello".to_owned()), Seen::Settled { id: "p".to_owned() }]
+        [
+            Seen::Trouble("may not have been sent: hello".to_owned()),
+            Seen::Settled { id: "p".to_owned() }
+        ]
     );
 }

@@ -1,4 +1,4 @@
-//! The control client in the words that all dialects share.
+//! The control client behind the interface that all dialects share.
 
 use serde_json::{Value, json};
 

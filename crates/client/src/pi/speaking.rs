@@ -1,4 +1,4 @@
-//! The common words of every dialect's client, for this one.
+//! The pi client behind the interface that all dialects share.
 
 use serde_json::{Value, json};
 
@@ -61,7 +61,7 @@ impl Machine {
             }
             Happening::Trouble(words) => Some(Seen::Trouble(words.clone())),
             Happening::Unanswered { command, .. } => {
-                Some(Seen::Trouble(format!("{command} was not answered")))
+                Some(Seen::Trouble(format!("no answer to {command}")))
             }
             Happening::Answer(_) | Happening::Resolved(_) | Happening::System(_) => None,
         }

@@ -1,4 +1,4 @@
-//! What a client makes of the relay's envelopes.
+//! How a client interprets the relay's envelopes.
 
 use serde_json::Value;
 use wire::webchannel::seal::{self, Key};
@@ -120,7 +120,7 @@ impl Machine {
         let credentials = sealed.as_ref().unwrap_or(payload);
         let (Some(token), Some(key)) = (credentials["access_token"].as_str(), agreed) else {
             return trouble(
-                "The relay's answer to the pairing is malformed",
+                "The relay's answer to the pairing request is malformed",
                 "malformed_pairing_result",
             );
         };
@@ -201,10 +201,7 @@ impl Machine {
         let code = payload["code"].as_str();
         let is_code = payload["code"].is_null() || code.is_some();
         let Some(message) = payload["message"].as_str().filter(|_| is_code) else {
-            return vec![trouble(
-                "The relay told an error that is malformed",
-                "malformed_error_payload",
-            )];
+            return vec![trouble("The relay sent a malformed error", "malformed_error_payload")];
         };
         let code = code.map(str::to_owned);
         let is_out = code.as_deref() == Some("unauthorized");

@@ -1,7 +1,7 @@
-//! Launches: `pending → launched / failed`, each known by its client's `request_id`.
+//! Launches: `pending → launched / failed`, each identified by its client's `request_id`.
 //!
-//! A result is held for the client that asked, so that one that was away hears it when it comes
-//! back. A machine that answers after the time was up is still believed.
+//! A result is held for the client that asked, so a client that was offline gets it when it comes
+//! back. A machine that answers after the timeout is still believed.
 //!
 //! Not here: choosing the machine (`machines`), starting programs (`proxy`).
 
@@ -229,7 +229,7 @@ impl Launches {
         let mut events = vec![];
         for launch in self.all() {
             if launch.outcome.is_none() && launch.timeout_at <= now {
-                let words = "The machine did not start it in time";
+                let words = "The machine did not start the session in time";
                 let failure = Failure::new(LAUNCH_TIMEOUT, words);
                 events.push(settled(launch, Outcome::Failed(failure)));
             } else if launch.timeout_at.plus_ms(policy.launch_held_ms) <= now {

@@ -1,6 +1,6 @@
-//! Machines: who is connected from where, and which sessions each one has.
+//! Machines: which are connected, on which connection, and which sessions each one has.
 //!
-//! Not here: launches (`launches`), telling whether a named session is one we know (`matching`).
+//! Not here: launches (`launches`), recognising a session that a proxy names (`matching`).
 
 use std::collections::{BTreeMap, VecDeque};
 

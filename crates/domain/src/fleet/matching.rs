@@ -1,8 +1,8 @@
-//! Whether a session that a proxy names is one we know.
+//! Recognises the sessions that a proxy names.
 //!
-//! A proxy names its sessions by id. One that knows only a target's signature is matched to the
-//! one session of its machine that carries it; two candidates, sessions or targets, match nothing,
-//! because a guess would put one person's words into another conversation.
+//! A proxy names its sessions by id. A proxy that knows only a target's signature is matched to
+//! the one session of its machine with that signature. If two sessions or two targets could match,
+//! none does: a guess would put one person's messages into another conversation.
 //!
 //! Not here: recording the result (`machines`).
 

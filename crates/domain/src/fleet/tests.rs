@@ -1,4 +1,4 @@
-//! Stories about machines, their sessions and launches.
+//! Tests of machines, their sessions and launches.
 
 mod launches;
 mod machines;

@@ -1,7 +1,8 @@
 //! The card: what lists and greetings show of a session without opening it.
 //!
-//! Stored beside the ledger whenever one of its facts changes, so that a relay with thousands of
-//! sessions starts without replaying any, and still wakes those whose deadlines come.
+//! It is stored beside the ledger whenever one of its facts changes. A relay with thousands of
+//! sessions therefore starts without replaying any of them, and still wakes those whose deadlines
+//! are due.
 //!
 //! Not here: the head of the ledger, which changes with every event (`store`).
 

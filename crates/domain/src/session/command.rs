@@ -1,6 +1,6 @@
-//! What can be said to a session, by people and by its proxy.
+//! The commands that people and the proxy send to a session.
 //!
-//! Not here: what follows from it (`session`), how it is said in a dialect (`wire`).
+//! Not here: what follows from a command (`session`), how a dialect encodes it.
 
 use super::config::AgentConfig;
 use super::controls::Control;

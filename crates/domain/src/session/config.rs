@@ -1,4 +1,4 @@
-//! The agent's configuration as its proxy last read it.
+//! The agent's configuration, as its proxy last read it.
 //!
 //! Not here: asking for a change (`controls`).
 

@@ -1,9 +1,10 @@
-//! Control commands on their way to the proxy and their answers on the way back.
+//! Control commands on their way to the proxy, and their answers on the way back.
 //!
-//! Each request has an id that its client chose, an effect at most once, and one answer, which
-//! the same client gets again if it asks again. What is pending is owed to the proxy.
+//! Each request has an id chosen by its client, takes effect at most once, and has one answer. A
+//! client that repeats a request gets the same answer again. Pending requests are owed to the
+//! proxy.
 //!
-//! Not here: the words of a prompt's answer (`prompts`), who hears the answer (`wire`).
+//! Not here: the content of a prompt's answer (`prompts`), who receives the answer (`wire`).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -206,7 +207,7 @@ impl Controls {
         let of_run = self.pending.iter().filter(|(_, pending)| {
             matches!(&pending.control, Control::Interrupt { run: Some(run) } if run == ended)
         });
-        let too_late = || Failure::new("agent_not_active", "The agent had already finished");
+        let too_late = || Failure::new("agent_not_active", "The run had already finished");
         of_run.map(|(id, p)| settled(id, p, (!was_stopped).then(too_late))).collect()
     }
 

@@ -1,6 +1,6 @@
-//! What a command to a session leads to, and what follows by itself.
+//! Which events a command to a session leads to, and which follow without a command.
 //!
-//! Not here: taking recorded events in (`session`), each concern's own rules (its file).
+//! Not here: applying recorded events (`session`), each concern's own rules (its file).
 
 use super::command::{Change, Command, Report, Wish, Word};
 use super::controls::{Control, Kind};
@@ -50,7 +50,7 @@ impl Session {
                 self.waits_since(id).is_some_and(|since| policy.grace_ends(since) <= now)
             });
         events.extend(late.map(|id| {
-            fail(id, SESSION_NOT_CONNECTED, "The session's machine stayed away; nothing was sent")
+            fail(id, SESSION_NOT_CONNECTED, "The session's machine was offline; nothing was sent")
         }));
         events
     }
@@ -111,7 +111,7 @@ impl Session {
             Wish::EditQueued { id, text } => Ok(vec![Event::Queue(self.queue.edit(id, text)?)]),
             Wish::DiscardQueued { id } => {
                 self.queue.place(id)?;
-                let words = format!("Taken out of the queue by {}", principal.name);
+                let words = format!("Removed from the queue by {}", principal.name);
                 Ok(vec![fail(id, "discarded", &words)])
             }
             Wish::MoveQueued { id, to } => Ok(vec![Event::Queue(self.queue.shift(id, *to)?)]),
@@ -407,7 +407,7 @@ impl Session {
             .open()
             .iter()
             .map(|(id, handed)| match handed {
-                true => fail(id, DELIVERY_UNKNOWN, "The session closed before it was confirmed"),
+                true => fail(id, DELIVERY_UNKNOWN, "The session closed; delivery is unconfirmed"),
                 false => fail(id, SESSION_NOT_CONNECTED, "The session was closed"),
             })
             .collect();
@@ -457,7 +457,7 @@ impl Session {
                 let mut events: Vec<_> = lost
                     .iter()
                     .map(|id| {
-                        let words = "The machine lost its own record of it; it may have arrived";
+                        let words = "The machine lost track of this message; it may have arrived";
                         fail(id, DELIVERY_UNKNOWN, words)
                     })
                     .collect();

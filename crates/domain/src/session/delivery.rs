@@ -1,10 +1,11 @@
 //! Sends on their way to the agent: `accepted → handed over → delivered / failed`.
 //!
-//! A send is recorded before anybody is told of it, and its hand-over is recorded before it
-//! leaves: what was never handed over may fail by time, what was handed over may not, so a send
-//! told as failed cannot reach the agent later. Each id has one fate; a repeat is told that fate.
+//! A send is recorded before anybody is told about it, and its hand-over is recorded before it
+//! leaves. A send that was never handed over may time out; a send that was handed over may not. A
+//! send that was reported as failed therefore cannot reach the agent later. Each id has one
+//! outcome, and a repeat gets that outcome.
 //!
-//! Not here: which waiting send goes next (`queue`), the proxy's own inbox (`proxy`).
+//! Not here: which queued send goes next (`queue`), the proxy's own inbox (`proxy`).
 
 use std::collections::{BTreeMap, VecDeque};
 

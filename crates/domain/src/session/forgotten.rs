@@ -1,9 +1,10 @@
-//! Which sends were forgotten, as far as can be told in little room.
+//! Remembers approximately, in little memory, which sends were forgotten.
 //!
-//! A set that may be wrong in one direction: it says "perhaps" of some ids it never saw, and never
-//! "no" of one it did. So a new send need not be looked up in the ledger, and a repeat always is.
+//! The set errs in one direction only: it may answer "perhaps" for an id it never saw, but never
+//! "no" for one it did. A new send therefore rarely needs a lookup in the ledger, and a repeat
+//! always gets one.
 //!
-//! Not here: what became of a forgotten send (the ledger's index knows).
+//! Not here: the outcome of a forgotten send (in the ledger's index).
 
 use serde::{Deserialize, Serialize};
 

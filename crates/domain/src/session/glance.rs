@@ -1,9 +1,9 @@
-//! A glance: everything that is open in a session right now, for whoever begins to watch it in a
-//! dialect that shows one session at a time.
+//! A glance: everything that is open in a session right now. It is for a client that starts to
+//! watch the session in a dialect that shows one session at a time.
 //!
-//! From here on a watcher follows the queue with a [`Line`](super::Line).
+//! From then on a watcher follows the queue with a [`Line`](super::Line).
 //!
-//! Not here: what was said (the ledger), messages in the making (`passing`).
+//! Not here: the conversation (the ledger), messages that are still being written (`passing`).
 
 use super::delivery::Send;
 use super::transcript::ContextUse;

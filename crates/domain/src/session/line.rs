@@ -1,10 +1,9 @@
-//! The line: what waits for the agent, as a watcher follows it from event to event.
+//! The line: the messages queued for the agent, as a watcher follows them from event to event.
 //!
-//! **Invariant**: after the same events it says of the queue what the session itself says,
-//! whenever the watcher joined. Dialects ask it; none of them has a rule of its own for whether a
-//! send waits.
+//! **Invariant**: after the same events it shows the same queue as the session, no matter when the
+//! watcher joined. All dialects use it; none has its own rule for whether a send is queued.
 //!
-//! Not here: the words of the sends, which each dialect keeps as far as it shows them.
+//! Not here: the text of the sends; each dialect keeps what it shows.
 
 use super::delivery::{self, Mode, Send};
 use super::queue::{self, Reach, Way};

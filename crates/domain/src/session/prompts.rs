@@ -1,9 +1,9 @@
 //! Permission prompts of one session.
 //!
-//! A prompt is a question the agent is blocked on. It is shown to every watcher and settled
-//! exactly once: by a person, by its expiry, or because the question went away. The settled
-//! choice stays *owed* to the agent until the proxy confirms it, so a crash between the two loses
-//! nothing; if the proxy could not apply it, the prompt opens again and says why.
+//! A prompt is a question that the agent is blocked on. It is shown to every watcher and settled
+//! exactly once: by a person, by expiry, or by withdrawal. The settled choice stays *owed* to the
+//! agent until the proxy confirms it, so a crash in between loses nothing. If the proxy could not
+//! apply it, the prompt opens again with the reason.
 //!
 //! Not here: JSON names (`wire`), sleeping and sending (`relay`), buttons in a DOM (`agents`).
 

@@ -1,10 +1,10 @@
-//! The order in which waiting sends go to the agent, and whether they may go now.
+//! The order in which queued sends go to the agent, and whether they may go now.
 //!
-//! The relay owns the queue: what waits here has not left the relay, so it can still be edited,
-//! moved or discarded. An interrupt holds it, so that stopping the agent does not start the next
-//! thing.
+//! The relay owns the queue. A queued send has not left the relay, so it can still be edited,
+//! moved or discarded. An interrupt holds the queue, so that stopping the agent does not start the
+//! next run.
 //!
-//! Not here: what became of a send (`delivery`).
+//! Not here: the outcome of a send (`delivery`).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! Runs: stretches of agent work, from start to end.
+//! Runs: periods of agent work, from start to end.
 //!
-//! Not here: what the agent says while it runs (`transcript`).
+//! Not here: what the agent says during a run (`transcript`).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! Whether a session can be reached, how it is, and what its agent is doing.
+//! Whether a session can be reached, its health, and its agent's activity.
 //!
-//! Reachability follows the proxy's socket; health is what the proxy says of the agent.
+//! Reachability follows the proxy's socket; the proxy reports the agent's health.
 //!
 //! Not here: which machine a session belongs to (`fleet`).
 

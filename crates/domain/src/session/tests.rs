@@ -1,6 +1,6 @@
-//! Stories about one session: who says what when, and what is recorded of it.
+//! Tests of one session: who sends what when, and what is recorded.
 //!
-//! A story performs commands as the owner does and keeps what was recorded. Events are compared
+//! A story performs commands as the owner does and keeps the recorded events. Events are compared
 //! in a short form, so that a test reads like the ledger.
 
 mod config;

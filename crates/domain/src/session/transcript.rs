@@ -1,9 +1,10 @@
-//! The conversation, and how a message that comes twice is recognised.
+//! The conversation, and how repeated messages are recognised.
 //!
-//! Proxies may tell their history again after a reconnect. A message is known by its id; one that
-//! came without is known by its digest, each old message at most once per connection and in
-//! order, so that an agent that says "Done." twice is heard twice. A delivered send is in the
-//! transcript already: the copy that an agent's window shows is its echo, whenever it is seen.
+//! A proxy may report its history again after a reconnect. A message is recognised by its id. A
+//! message without an id is recognised by its digest: each old message at most once per connection
+//! and in order, so that an agent that says "Done." twice is shown twice. A delivered send is
+//! already in the transcript; the copy that an agent's window shows is its echo, whenever it
+//! arrives.
 //!
 //! Not here: computing digests (`wire`), token deltas (`passing`).
 

@@ -121,7 +121,7 @@ async fn the_door_lets_in_who_it_should() {
     let path = format!("/ws?session={session}");
     let mut viewer = Client::open(&up, &path, token).await.unwrap();
     let response = viewer.ask("r", json!({ "subtype": "interrupt" })).await;
-    assert_eq!(response["error"], "this credential may watch, not steer");
+    assert_eq!(response["error"], "this credential is view-only");
 }
 
 #[tokio::test]

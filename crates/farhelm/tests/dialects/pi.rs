@@ -124,7 +124,7 @@ async fn the_door_lets_in_who_it_should() {
     let state = viewer.ask(json!({ "type": "get_state" })).await;
     assert_eq!(state["data"]["isStreaming"], false);
     let refused = viewer.ask(json!({ "type": "prompt", "message": "x" })).await;
-    assert_eq!(refused["error"], "this credential may watch, not steer");
+    assert_eq!(refused["error"], "this credential is view-only");
     let mut owner = Client::owner(&up, "/ws/pi").await;
     owner.say(&json!("not an object")).await;
     assert_eq!(owner.until(is("response")).await[0]["command"], "parse");

@@ -59,5 +59,5 @@ fn pis_own_client_prompts_steers_asks_and_aborts() {
     assert_eq!(told["name"], "tried");
     // What people said (3) and the agent (3), and the result of its tool.
     assert_eq!(told["count"], 7);
-    assert_eq!(told["impossible"], "compact cannot be done through Farhelm");
+    assert_eq!(told["impossible"], "compact is not supported through Farhelm");
 }

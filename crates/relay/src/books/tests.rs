@@ -1,4 +1,4 @@
-//! A ledger that fails once is asked again, whatever failed.
+//! After any failure, the ledger is used again.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Reading ahead: while a page of a long history is put into words, the next one is read.
+//! Reading ahead: while one page of a long history is encoded, the next one is read.
 //!
-//! **Invariant**: a page that was read ahead is used only if the ledger went on after it. The last
-//! page is always read when it is asked for, so that nothing recorded meanwhile is missed.
+//! **Invariant**: a page that was read ahead is used only if the ledger continues after it. The
+//! last page is always read when it is needed, so that no event recorded meanwhile is missed.
 //!
 //! Not here: which pages a client needs (`wire`), reading itself (`books`).
 

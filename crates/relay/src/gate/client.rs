@@ -151,7 +151,7 @@ impl Gate {
     async fn on_incoming(&mut self, incoming: Incoming) {
         let text = match incoming {
             Incoming::Text(text) => text,
-            Incoming::Binary => return self.close(close::BINARY, "frames are JSON text"),
+            Incoming::Binary => return self.close(close::BINARY, "frames must be JSON text"),
             Incoming::TooLarge => return self.close(close::TOO_LARGE, "the frame is too large"),
             Incoming::Closed => return,
         };
@@ -207,7 +207,7 @@ impl Gate {
                 Ok(burst) => self.show(&burst).await,
                 Err(Missing::Lagged) => self.on_lag().await,
                 Err(Missing::Closed) => {
-                    return self.close(close::GOING_DOWN, "the relay is going down");
+                    return self.close(close::GOING_DOWN, "the relay is shutting down");
                 }
             }
             bytes += self.frames.iter().skip(before).map(Bytes::len).sum::<usize>();

@@ -1,7 +1,8 @@
 //! The gate of a proxy.
 //!
-//! Frames of one proxy are taken in order. What it numbers is acknowledged when it is committed;
-//! if it cannot be, the connection is closed, and the proxy tells it again on the next one.
+//! Frames of one proxy are handled in order. Numbered frames are acknowledged when they are
+//! committed. If a commit fails, the connection is closed, and the proxy resends the frame on the
+//! next connection.
 //!
 //! Not here: what frames mean (`wire::native`), which machine owns what (`fleet_owner`).
 
@@ -167,7 +168,7 @@ impl Gate {
     async fn on_incoming(&mut self, incoming: Incoming) {
         let text = match incoming {
             Incoming::Text(text) => text,
-            Incoming::Binary => return self.close(close::BINARY, "frames are JSON text"),
+            Incoming::Binary => return self.close(close::BINARY, "frames must be JSON text"),
             Incoming::TooLarge => return self.close(close::TOO_LARGE, "the frame is too large"),
             Incoming::Closed => return,
         };
@@ -207,7 +208,7 @@ impl Gate {
                 self.sessions.remove(&session);
             }
             Returned::Failed => {
-                self.close(CLOSE_INTERNAL, "could not be recorded; tell it again");
+                self.close(CLOSE_INTERNAL, "commit failed; resend");
             }
         }
     }
@@ -228,14 +229,14 @@ impl Gate {
     /// Names a question. A machine that does not know the word is not asked.
     fn ask(&mut self, reply: oneshot::Sender<Listed>) -> Option<RequestId> {
         if !self.machine.has_feature("resume") {
-            let words = "This machine's proxy cannot list the conversations of its agents";
+            let words = "This machine's proxy cannot list its agents' conversations";
             let _ = reply.send(Err(Failure::new("control_not_supported", words)));
             return None;
         }
         // Those whose askers have gone make room first.
         self.asked.retain(|_, waiting| !waiting.is_closed());
         if self.asked.len() >= ASKED_MAX {
-            let words = "This machine is asked too much at once; try again in a moment";
+            let words = "Too many requests to this machine; try again in a moment";
             let _ = reply.send(Err(Failure::new("rate_limited", words)));
             return None;
         }
@@ -312,7 +313,7 @@ impl Gate {
                     let connection = self.connection.clone();
                     let offered = fleet::Command::Offered { connection, offer };
                     if let Err(denied) = self.relay.fleet(offered).await {
-                        tracing::debug!(by = %self.connection, ?denied, "an offer was refused");
+                        tracing::debug!(by = %self.connection, ?denied, "offer refused");
                     }
                 }
                 ProxyOutput::Conversations { request, listed } => {
@@ -344,7 +345,9 @@ impl Gate {
                 let now = self.relay.ports().clock.now();
                 self.frames.push(self.machine.on_connected(None, now));
             }
-            Err(_) => self.close(CLOSE_INTERNAL, "the relay cannot record; try again later"),
+            Err(_) => {
+                self.close(CLOSE_INTERNAL, "the relay cannot write to its ledger; try again later")
+            }
         }
     }
 
@@ -353,15 +356,15 @@ impl Gate {
         let claim = match self.relay.name(&self.connection, named).await {
             Ok(claim) => claim,
             Err(Denied::Refused(refusal)) => {
-                tracing::warn!(connection = %self.connection, %refusal, "a snapshot was refused");
+                tracing::warn!(connection = %self.connection, %refusal, "snapshot refused");
                 return;
             }
             Err(Denied::Failed(_) | Denied::Code(..)) => {
-                return self.close(CLOSE_INTERNAL, "could not be recorded; tell it again");
+                return self.close(CLOSE_INTERNAL, "commit failed; resend");
             }
         };
         for session in &claim.refused {
-            tracing::warn!(%session, by = %self.connection, "another machine's session was claimed");
+            tracing::warn!(%session, by = %self.connection, "claimed a session of another machine");
         }
         for (session, named) in claim.accepted {
             let (health, activity) = (named.health, named.activity);
@@ -392,7 +395,7 @@ impl Gate {
             }
             // This session cannot be had; the machine's others can.
             Err(denied @ (Denied::Refused(_) | Denied::Code(..))) => {
-                tracing::warn!(session = %about, ?denied, "a session cannot be brought up");
+                tracing::warn!(session = %about, ?denied, "could not bring a session up");
                 let _ = returns.send(Returned::Unavailable(about));
             }
         }));
@@ -405,7 +408,7 @@ impl Gate {
             return;
         }
         if !self.sessions.contains(&session) {
-            tracing::debug!(%session, by = %self.connection, "a report about an unnamed session");
+            tracing::debug!(%session, by = %self.connection, "report about an unnamed session");
             return self.settle(number, None);
         }
         let position = match (&self.link, number) {
@@ -424,11 +427,11 @@ impl Gate {
                 }
                 // Told again it would not be recorded either, and would hold up what follows.
                 Err(Denied::Code(code, words)) => {
-                    tracing::warn!(session = %about, %code, words, "a report is lost");
+                    tracing::warn!(session = %about, %code, words, "dropped an unrecordable report");
                     let _ = number.map(|number| returns.send(Returned::Done(number)));
                 }
                 Err(Denied::Refused(refusal)) => {
-                    tracing::debug!(session = %about, %refusal, "a report was refused");
+                    tracing::debug!(session = %about, %refusal, "report refused");
                     // The end of a session is refused where it was recorded before.
                     let _ = ends.map(|session| returns.send(Returned::Ended(session)));
                     let _ = number.map(|number| returns.send(Returned::Done(number)));
@@ -468,7 +471,7 @@ impl Gate {
     fn settle(&mut self, number: Option<u64>, denied: Option<&Denied>) {
         match denied {
             Some(Denied::Failed(_) | Denied::Code(..)) => {
-                self.close(CLOSE_INTERNAL, "could not be recorded; tell it again");
+                self.close(CLOSE_INTERNAL, "commit failed; resend");
             }
             Some(Denied::Refused(_)) | None => {
                 if let Some(number) = number {

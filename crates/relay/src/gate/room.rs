@@ -1,9 +1,9 @@
-//! Room: how much of what one peer said may wait for its commit.
+//! Room: how much data from one peer may wait for its commit.
 //!
-//! Inboxes are bounded in commands; this bounds what the large ones among them take. Whoever says
-//! more waits, as with a full inbox, until what it said before is recorded or refused.
+//! Inboxes are bounded in commands; this bounds the bytes of the large ones among them. As with a
+//! full inbox, a peer that sends more waits until its earlier data is recorded or refused.
 //!
-//! Not here: how often a peer may say something (`throttle`), what the ring holds (`hub`).
+//! Not here: how often a peer may send (`throttle`), what the ring holds (`hub`).
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! How much each client may say, counted per credential and client id over all its connections.
+//! Rate limits, counted per credential and client id over all their connections.
 //!
-//! Not here: what is answered when it is too much (`wire`).
+//! Not here: the answer when a limit is exceeded (`wire`).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

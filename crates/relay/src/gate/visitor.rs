@@ -1,11 +1,11 @@
-//! The gate of a visitor: a client in a dialect that looks at one session at a time.
+//! The gate of a visitor: a client in a dialect that shows one session at a time.
 //!
-//! It keeps the visitor's place. Recorded events are shown once and in order, whether they come
-//! live or, after the visitor was too slow, from the ledger; passing ones only when they go on
-//! from what was shown. The answer to a wish comes after the events it led to.
+//! It keeps the visitor's position. Recorded events are shown once and in order, either live or,
+//! after the visitor fell behind, from the ledger. Passing events are shown only when they
+//! continue what was shown. The answer to a wish comes after the events it led to.
 //!
-//! A large frame takes room until everything that was asked because of it is answered or
-//! recorded. The next frame waits for room; answers, events and the end of the connection do not.
+//! A large frame takes room until everything that was asked because of it is answered or recorded.
+//! The next frame waits for room; answers, events and the end of the connection do not.
 //!
 //! Not here: what frames mean (`wire`), rate limits (`throttle`).
 
@@ -188,7 +188,7 @@ impl<V: Visitor> Gate<V> {
     async fn on_incoming(&mut self, incoming: Incoming) {
         let text = match incoming {
             Incoming::Text(text) => text,
-            Incoming::Binary => return self.close(close::BINARY, "frames are JSON text"),
+            Incoming::Binary => return self.close(close::BINARY, "frames must be JSON text"),
             Incoming::TooLarge => return self.close(close::TOO_LARGE, "the frame is too large"),
             Incoming::Closed => return,
         };
@@ -341,7 +341,7 @@ impl<V: Visitor> Gate<V> {
                 }
                 Err(Missing::Lagged) => self.on_lag().await,
                 Err(Missing::Closed) => {
-                    return self.close(close::GOING_DOWN, "the relay is going down");
+                    return self.close(close::GOING_DOWN, "the relay is shutting down");
                 }
             }
             bytes += self.frames.iter().skip(before).map(Bytes::len).sum::<usize>();

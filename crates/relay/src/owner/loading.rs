@@ -1,5 +1,5 @@
-//! Loading a session, also after a commit that failed: from the ledger, with what a commit that
-//! was reported as failed left there, and without a connection that ended meanwhile.
+//! Loads a session from the ledger, also after a failed commit. It includes what a commit that was
+//! reported as failed did record, and leaves out connections that ended meanwhile.
 
 use std::sync::Arc;
 

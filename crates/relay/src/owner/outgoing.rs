@@ -1,4 +1,4 @@
-//! What waits for a commit before it leaves an owner.
+//! Output that waits for a commit before it leaves an owner.
 //!
 //! Not here: when it may leave (`owner`).
 
@@ -22,7 +22,7 @@ use crate::routes::Errand;
 pub(crate) const SESSION_DAMAGED: &str = "session_damaged";
 /// What people read of it.
 pub(super) const DAMAGED_WORDS: &str =
-    "The history of this session is damaged; restore a backup of the database to go on with it";
+    "The history of this session is damaged; restore a backup of the database to continue it";
 
 /// What a command's asker hears.
 pub(crate) type Answer = Result<Vec<Arc<Published>>, Denied>;

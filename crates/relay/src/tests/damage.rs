@@ -1,4 +1,4 @@
-//! What the disk no longer gives back whole: what can be made again is, and the rest stays apart.
+//! Damaged data on disk: what can be rebuilt is rebuilt, and the rest affects only its session.
 
 use domain::content::{ToolCall, ToolDetail, ToolKind, ToolStatus};
 use domain::session::status::{self, CloseReason, Via};

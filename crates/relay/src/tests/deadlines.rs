@@ -1,4 +1,4 @@
-//! Deadlines outlive the relay: what came to its end meanwhile, and what will.
+//! Deadlines outlive the relay: those that passed while it was down, and those still to come.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A commit that failed leaves no trace, and the connection goes on from where it was.
+//! A failed commit leaves no trace, and the connection continues from where it was.
 
 use std::sync::Arc;
 use std::time::Duration;

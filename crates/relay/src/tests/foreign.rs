@@ -1,4 +1,4 @@
-//! The connections of the dialects that look at one session at a time.
+//! The connections of the dialects that show one session at a time.
 
 mod dialect;
 mod lag;

@@ -1,4 +1,4 @@
-//! The owner of a session: what it promises when commits wait, fail, or happen after all.
+//! The owner of a session: its guarantees when commits wait, fail, or succeed after all.
 
 use domain::Refusal;
 use domain::session::{Command, Wish};

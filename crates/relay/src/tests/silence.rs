@@ -1,4 +1,4 @@
-//! A connection that says nothing is closed when that was agreed, from its first second on.
+//! A silent connection is closed at the agreed time, counted from its first second.
 
 use std::sync::atomic::Ordering;
 

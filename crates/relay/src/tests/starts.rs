@@ -1,4 +1,4 @@
-//! What a start costs where many sessions exist. Measurements, on a real file and in real time:
+//! The cost of a start with many sessions. Measurements, on a real file and in real time:
 //!
 //! ```text
 //! cargo test -p relay --release -- --ignored --nocapture a_start_with_ten_thousand_sessions

@@ -1,6 +1,6 @@
 //! A relay whose disk, clock and commits belong to the test, and the far ends of its connections.
 //!
-//! Not here: what the tests assert. Each file below has one concern.
+//! Not here: the assertions of the tests. Each file below has one concern.
 
 mod connections;
 mod frames;

@@ -1,6 +1,6 @@
 //! `GET /v1/sessions/{id}/export`: a whole conversation, streamed page by page.
 //!
-//! `json` is the history as the API tells it; `md` is what a person would read.
+//! `json` is the history as the API returns it; `md` is for people to read.
 //!
 //! Not here: single pages (`sessions`).
 

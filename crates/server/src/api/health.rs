@@ -1,6 +1,6 @@
-//! Whether the relay lives, and whether it can serve.
+//! Whether the relay is alive, and whether it can serve.
 //!
-//! Not here: figures (`metrics`).
+//! Not here: metrics (`metrics`).
 
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -1,7 +1,7 @@
-//! Whose credential this is, and a cookie for a browser that was given a token.
+//! The caller's own credential, and a cookie for a browser that was given a token.
 //!
-//! A browser keeps its token where no script can read it: in a cookie that only the relay sets
-//! and takes away.
+//! A browser keeps its token where no script can read it: in a cookie that only the relay sets and
+//! deletes.
 //!
 //! Not here: new devices (`pair`), other people's credentials (`tokens`).
 

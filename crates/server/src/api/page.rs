@@ -1,9 +1,9 @@
-//! The page: files that were built into the binary.
+//! The page: files that are built into the binary.
 //!
-//! **Invariant**: what a browser may keep for ever has a name that changes with its content; the
-//! rest is asked for again each time, and answered 304 when it is the same.
+//! **Invariant**: a file that a browser may cache forever has a name that changes with its
+//! content. All other files are requested every time, and answered 304 when they are unchanged.
 //!
-//! Not here: how the files come to be (`build.rs`), the envelope of every answer (`door`).
+//! Not here: how the files are made (`build.rs`), the headers of every response (`door`).
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};

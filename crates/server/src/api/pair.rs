@@ -1,6 +1,6 @@
 //! Pairing: a code for a person, a token for a device.
 //!
-//! Not here: how codes are kept and guesses bounded (`auth`).
+//! Not here: how codes are stored and guesses limited (`auth`).
 
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -49,17 +49,17 @@ pub(super) async fn redeem(
     let redeemed = house.auth.redeem_code(&code, name, visitor.address, clock::now()).await?;
     let issued = redeemed.map_err(|refused| match refused {
         PairRefused::WrongCode => {
-            tracing::warn!(from = %visitor.address, "a wrong pairing code");
+            tracing::warn!(from = %visitor.address, "wrong pairing code");
             let words = "The code is wrong, used or expired; get a new one with farhelm pair";
             Problem::new(StatusCode::UNAUTHORIZED, "pairing_code_invalid", words)
         }
         PairRefused::LockedOut { retry_after_ms } => {
             let seconds = retry_after_ms.div_ceil(1_000).max(1);
-            let words = format!("Too many wrong codes were tried; try again in {seconds} seconds");
+            let words = format!("Too many wrong codes; try again in {seconds} seconds");
             Problem::too_many(words, retry_after_ms)
         }
     })?;
-    tracing::info!(target: "audit", id = %issued.id, name = issued.name, from = %visitor.address, "a device was paired");
+    tracing::info!(target: "audit", id = %issued.id, name = issued.name, from = %visitor.address, "device paired");
     let body = object!({
         "token": issued.token, "id": issued.id, "role": role_word(issued.role), "name": issued.name,
     });

@@ -1,6 +1,6 @@
-//! Errors as the HTTP API tells them.
+//! Errors of the HTTP API.
 //!
-//! Not here: refusals as the dialects word them (`wire`).
+//! Not here: refusals in the dialects (`wire`).
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -44,25 +44,25 @@ impl Problem {
     }
 
     pub(crate) fn credential_missing() -> Self {
-        let words = "A token is needed: pair this device, or send Authorization: Bearer";
+        let words = "Token required: pair this device, or send Authorization: Bearer";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", words)
     }
 
     pub(crate) fn credential_wrong() -> Self {
-        let words = "The token is wrong or was revoked; pair this device again";
+        let words = "The token is invalid or was revoked; pair this device again";
         let problem = Self::new(StatusCode::UNAUTHORIZED, "unauthorized", words);
         Self { forget_cookie: true, ..problem }
     }
 
     pub(crate) fn webchannel_only() -> Self {
-        let words = "This token is a webchannel client's: it opens /ws/webchannel and nothing else";
+        let words = "This is a webchannel token; it works only on /ws/webchannel";
         Self::new(StatusCode::FORBIDDEN, "forbidden", words)
     }
 
     pub(crate) fn role(has: Role, needs: &[Role]) -> Self {
         let needs: Vec<_> = needs.iter().map(|role| role_word(*role)).collect();
         let needs = needs.join(" or ");
-        let words = format!("This needs a token of role {needs}; this one is {}", role_word(has));
+        let words = format!("This needs a token with role {needs}; this one is {}", role_word(has));
         Self::new(StatusCode::FORBIDDEN, "unauthorized", words)
     }
 
@@ -70,20 +70,21 @@ impl Problem {
         let (code, words) = match unwelcome {
             Unwelcome::Host => (
                 "host_not_allowed",
-                "The relay is not known by this name; start it with --public-url if it should be"
+                "This relay does not accept this host name; to allow it, start the relay with \
+                 --public-url"
                     .to_owned(),
             ),
             Unwelcome::Origin(Some(origin)) => (
                 "origin_not_allowed",
                 format!(
-                    "Pages of {origin} may not connect; if they should, start the relay with \
+                    "Pages from {origin} may not connect; to allow them, start the relay with \
                      --allow-origin {origin}"
                 ),
             ),
             Unwelcome::Origin(None) => (
                 "origin_not_allowed",
-                "This page has no origin (it is a file, or in a sandbox), so it cannot connect; \
-                 serve it over HTTP"
+                "This page has no origin (it is a local file, or sandboxed), so it cannot \
+                 connect; serve it over HTTP"
                     .to_owned(),
             ),
         };
@@ -91,7 +92,7 @@ impl Problem {
     }
 
     pub(crate) fn upgrade_required() -> Self {
-        let words = "This address speaks WebSocket (version 13) only";
+        let words = "This endpoint accepts only WebSocket (version 13)";
         Self::new(StatusCode::UPGRADE_REQUIRED, "upgrade_required", words)
     }
 
@@ -107,12 +108,12 @@ impl Problem {
     }
 
     pub(crate) fn body_too_large(limit_bytes: u64) -> Self {
-        let words = format!("The body is larger than {limit_bytes} bytes, or was cut off");
+        let words = format!("The body is larger than {limit_bytes} bytes or was cut off");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", words)
     }
 
     pub(crate) fn too_slow() -> Self {
-        let words = "Nothing arrived for a while; send it again";
+        let words = "No data arrived for a while; send the request again";
         Self::new(StatusCode::REQUEST_TIMEOUT, "too_slow", words)
     }
 
@@ -122,14 +123,14 @@ impl Problem {
 
     /// Something that a person cannot mend; the log knows more.
     pub(crate) fn internal(error: &dyn Display) -> Self {
-        tracing::error!(%error, "a request failed");
-        let words = "The relay could not do this; its log says why";
+        tracing::error!(%error, "request failed");
+        let words = "The relay failed to do this; see its log";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", words)
     }
 
     /// Something that cannot happen.
     pub(crate) fn defect() -> Self {
-        Self::internal(&"a request came past the listener")
+        Self::internal(&"a request bypassed the listener")
     }
 }
 
@@ -165,7 +166,7 @@ impl From<Denied> for Problem {
                 Self::new(StatusCode::CONFLICT, code.to_string(), message)
             }
             Denied::Failed(words) => {
-                tracing::error!(error = words, "the relay could not carry out a request");
+                tracing::error!(error = words, "could not carry out a request");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "internal", sentence(&words))
             }
         }

@@ -1,4 +1,4 @@
-//! Sessions over HTTP: the same truth as on the sockets.
+//! Sessions over HTTP, with the same content as on the sockets.
 //!
 //! Not here: what commands lead to (`domain`), the JSON of events (`wire`).
 
@@ -135,7 +135,7 @@ pub(super) async fn send(
     let session = session(&id)?;
     let message: Message = json(request).await?;
     if !house.inside.may_send(&principal.key()) {
-        return Err(Problem::too_many("This client sends too much; slow down", 1_000));
+        return Err(Problem::too_many("Too many messages; slow down", 1_000));
     }
     let send = wanted(&house, &principal, message)?;
     let id = send.id.clone();
@@ -165,12 +165,12 @@ pub(super) async fn change(
     let session = session(&id)?;
     let Changes { title, archived } = json(request).await?;
     if title.as_ref().is_some_and(|title| title.chars().count() > TITLE_MAX) {
-        return Err(Problem::invalid(format!("A title has at most {TITLE_MAX} characters")));
+        return Err(Problem::invalid(format!("A title can have at most {TITLE_MAX} characters")));
     }
     let wishes = [title.clone().map(Wish::Rename), archived.map(Wish::Archive)];
     let wishes: Vec<_> = wishes.into_iter().flatten().collect();
     if wishes.is_empty() {
-        return Err(Problem::invalid("Give title, archived, or both"));
+        return Err(Problem::invalid("Set title, archived, or both"));
     }
     for wish in wishes {
         house.inside.command(&session, Command::Person(principal.clone(), wish)).await?;
@@ -189,7 +189,7 @@ pub(super) async fn erase(
     let session = session(&id)?;
     house.inside.erase(&session).await?;
     let (by, credential) = (&owner.name, &owner.credential);
-    tracing::info!(target: "audit", %session, by, %credential, "a session and its history were erased");
+    tracing::info!(target: "audit", %session, by, %credential, "session and history erased");
     Ok(told(StatusCode::OK, &object!({ "session_id": session, "erased": true })))
 }
 
@@ -212,7 +212,7 @@ fn wanted(
 ) -> Result<delivery::Send, Problem> {
     let limit = house.limits.max_content_bytes;
     if message.content.len() > limit {
-        let words = format!("A message has at most {limit} bytes; attach a file instead");
+        let words = format!("A message can have at most {limit} bytes; attach a file instead");
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "message_too_large", words));
     }
     if message.content.trim().is_empty() && message.attachments.is_empty() {
@@ -220,7 +220,7 @@ fn wanted(
     }
     if message.attachments.len() > ATTACHMENTS_MAX {
         return Err(Problem::invalid(format!(
-            "A message has at most {ATTACHMENTS_MAX} attachments"
+            "A message can have at most {ATTACHMENTS_MAX} attachments"
         )));
     }
     let fits = |id: &str| !id.is_empty() && id.chars().count() <= MESSAGE_ID_MAX;

@@ -35,7 +35,7 @@ pub(super) async fn create(
     let name = name.unwrap_or_else(|| role_word(role).to_owned());
     let made = house.auth.create(CredentialKind::Token, role, &name, clock::now()).await?;
     let role = role_word(made.role);
-    tracing::info!(target: "audit", id = %made.id, role, name = made.name, by = owner.name, "a token was made");
+    tracing::info!(target: "audit", id = %made.id, role, name = made.name, by = owner.name, "token created");
     let body = object!({ "id": made.id, "token": made.token, "role": role, "name": made.name });
     Ok(told(StatusCode::CREATED, &body))
 }
@@ -64,7 +64,7 @@ pub(super) async fn revoke(
         let words = "No valid token has this id; list them with farhelm token list";
         return Err(Problem::new(StatusCode::NOT_FOUND, "token_unknown", words));
     }
-    tracing::info!(target: "audit", id, by = owner.name, "a token was revoked");
+    tracing::info!(target: "audit", id, by = owner.name, "token revoked");
     Ok(told(StatusCode::OK, &object!({ "id": id, "revoked": true })))
 }
 

@@ -1,4 +1,4 @@
-//! Uploads over HTTP: streamed to disk, and back as files that no browser runs.
+//! Uploads over HTTP: streamed to disk, and served in a form that no browser runs.
 //!
 //! Not here: files on disk (`shelf`).
 
@@ -50,7 +50,7 @@ pub(super) async fn put(
 ) -> Result<Response, Problem> {
     let by = visitor.with_role(&[Role::Operator, Role::Owner, Role::Proxy])?.credential.clone();
     let place = house.uploads_at_once.clone().try_acquire_owned();
-    let _place = place.map_err(|_| Problem::busy("Too many uploads are under way"))?;
+    let _place = place.map_err(|_| Problem::busy("Too many uploads in progress"))?;
     let limit_bytes = house.limits.max_upload_bytes;
     let named = parameter(query.as_deref(), "name");
     let arriving = house.shelf.begin(limit_bytes).await?;
@@ -134,14 +134,14 @@ async fn multipart(
     arriving: Arriving,
     request: Request,
 ) -> Result<(Arriving, Option<String>, Option<String>), Problem> {
-    let broken = |words: String| Problem::invalid(format!("The form cannot be read: {words}"));
+    let broken = |words: String| Problem::invalid(format!("Invalid form: {words}"));
     let form = Multipart::from_request(request, house).await;
     let mut form = form.map_err(|error| broken(error.body_text()))?;
     loop {
         let next = tokio::time::timeout(NEXT_CHUNK_WITHIN, form.next_field()).await;
         let field =
             next.map_err(|_| Problem::too_slow())?.map_err(|error| broken(error.body_text()))?;
-        let field = field.ok_or_else(|| Problem::invalid("The form holds no file"))?;
+        let field = field.ok_or_else(|| Problem::invalid("The form contains no file"))?;
         if field.file_name().is_none() && field.name() != Some("file") {
             continue;
         }

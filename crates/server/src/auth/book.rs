@@ -1,7 +1,7 @@
 //! The book: every valid credential in memory, so that no request waits for the database.
 //!
-//! **Invariant**: the book is replaced in the same step that changed the database, and by the one
-//! task that does: a revoked credential is in no later book.
+//! **Invariant**: the one task that changes the database replaces the book in the same step, so a
+//! revoked credential is in no later book.
 //!
 //! Not here: the database's rows (`store`), who replaces the book (`records`).
 

@@ -1,12 +1,12 @@
-//! Webchannel clients: their keys, and the nonces that were seen under each.
+//! Webchannel clients: their keys, and the spent nonces of each key.
 //!
-//! A key is kept sealed under its client's token, of which only the hash is stored: it can be read
-//! only while the client shows its token.
+//! A key is stored sealed under its client's token, and only the token's hash is stored. The key
+//! can therefore be read only while the client presents its token.
 //!
-//! **Invariant**: a nonce that was taken is on the disk before its message goes on; one that is
-//! among the last [`NONCES_REMEMBERED_MAX`] of its key is never taken again, also after a restart.
+//! **Invariant**: a spent nonce is on disk before its message is passed on. A nonce among the last
+//! [`NONCES_REMEMBERED_MAX`] of its key is never accepted again, not even after a restart.
 //!
-//! Not here: the exchange of keys and what is sealed with them (`wire::webchannel`).
+//! Not here: the key exchange and the sealed content (`wire::webchannel`).
 
 use std::net::IpAddr;
 
@@ -71,7 +71,7 @@ impl Auth {
             Ok(Some(sealed)) if !sealed.is_empty() => Some(opened(&token, &sealed)?),
             Ok(_) => None,
             Err(fault) => {
-                tracing::warn!(%fault, "the key of a webchannel client could not be read");
+                tracing::warn!(%fault, "could not read the key of a webchannel client");
                 return None;
             }
         };
@@ -95,7 +95,7 @@ impl Auth {
             Ok(true)
         });
         noted.await.unwrap_or_else(|fault| {
-            tracing::warn!(%fault, "the nonce of a sealed message could not be noted");
+            tracing::warn!(%fault, "could not record the nonce of a sealed message");
             false
         })
     }

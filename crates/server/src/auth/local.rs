@@ -1,7 +1,6 @@
-//! Tokens of this computer: in the data folder, readable by its owner alone, the same over
-//! restarts.
+//! Tokens of this computer: in the data folder, readable only by its owner, unchanged by restarts.
 //!
-//! Not here: tokens that people make (`auth`).
+//! Not here: tokens that people create (`auth`).
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;

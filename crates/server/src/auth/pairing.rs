@@ -1,7 +1,7 @@
-//! Pairing: six digits, for one use and five minutes, in exchange for a device's token.
+//! Pairing: six digits, valid once and for five minutes, in exchange for a device's token.
 //!
-//! **Invariant**: however many addresses try, wrong tries are bounded per address and in all; what
-//! is locked out is refused even when it is right, so that trying on tells nothing.
+//! **Invariant**: wrong codes are limited per address and in total, however many addresses try. A
+//! locked-out address is refused even with the right code, so further guesses reveal nothing.
 //!
 //! Not here: making the code (`secret`) and the token (`auth`), HTTP (`api::pair`).
 

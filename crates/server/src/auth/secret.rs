@@ -1,9 +1,9 @@
-//! Secrets: random, shown once, kept as hashes only.
+//! Secrets: random, shown once, stored only as hashes.
 //!
-//! **Invariant**: nothing in this crate stores or logs a secret; a lookup is by its hash, so that
-//! the time it takes tells nothing about a secret that is almost right.
+//! **Invariant**: nothing in this crate stores or logs a secret. Lookups use its hash, so their
+//! duration reveals nothing about a secret that is almost right.
 //!
-//! Not here: whose secret it is (`book`), where hashes are kept (`store`).
+//! Not here: whose secret it is (`book`), where hashes are stored (`store`).
 
 use sha2::{Digest, Sha256};
 

@@ -1,7 +1,8 @@
-//! Origins: whose pages may connect, and under which names this relay may be called.
+//! Origins: which pages may connect, and by which host names this relay may be addressed.
 //!
-//! A page of another site runs in the person's browser and can reach loopback; its origin gives it
-//! away. A site that points its own name at loopback is given away by the name it calls.
+//! A page of another site runs in the person's browser and can reach loopback, but the browser
+//! sends its origin. A site that points its own host name at loopback is recognised by the host
+//! name in its requests.
 //!
 //! Not here: which headers carry them (`door`).
 
@@ -31,7 +32,7 @@ struct Authority {
 
 /// Not an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not an origin like https://board.example.org: scheme, host, and nothing after")]
+#[error("{0:?} is not an origin; give a scheme and a host only, like https://board.example.org")]
 pub struct NotAnOrigin(String);
 
 impl FromStr for Origin {
@@ -134,13 +135,13 @@ impl RefusedPages {
         if let Some(origin) = origin {
             tracing::warn!(
                 unlogged,
-                "a page of {origin} was refused; if it should connect, start the relay with \
-                 --allow-origin {origin}"
+                "refused a page from {origin}; to allow it, start the relay with --allow-origin \
+                 {origin}"
             );
         } else {
             tracing::warn!(
                 unlogged,
-                "a page without an origin (a file, or in a sandbox) was refused"
+                "refused a page without an origin (a local file, or sandboxed)"
             );
         }
     }

@@ -1,6 +1,6 @@
-//! Who knocks: from where, over what, and with which credential.
+//! Who sends a request: from which address, over which transport, and with which credential.
 //!
-//! Not here: whether they may come in (`door`), what the credential is worth (`auth`).
+//! Not here: whether it is let in (`door`), what the credential allows (`auth`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

@@ -153,7 +153,7 @@ fn wait_for_hello(house: &House, visitor: &Visitor) -> Result<OwnedSemaphorePerm
     places
         .clone()
         .try_acquire_owned()
-        .map_err(|_| Problem::busy("Too many sockets wait for a hello"))
+        .map_err(|_| Problem::busy("Too many sockets are waiting for a hello"))
 }
 
 /// The places that a socket takes.
@@ -167,7 +167,7 @@ async fn attend(house: House, upgrade: OnUpgrade, opening: Opening, held: Held) 
     let upgraded = match upgrade.await {
         Ok(upgraded) => upgraded,
         Err(error) => {
-            tracing::debug!(%error, "a socket was gone before it was open");
+            tracing::debug!(%error, "a socket closed before it was open");
             return;
         }
     };
@@ -192,7 +192,7 @@ async fn attend(house: House, upgrade: OnUpgrade, opening: Opening, held: Held) 
 fn unwrap(upgraded: Upgraded) -> Option<(Stream, Vec<u8>)> {
     let parts = upgraded.downcast::<TokioIo<Stream>>();
     if parts.is_err() {
-        tracing::error!("a socket came from another listener; this is a defect");
+        tracing::error!("a socket came from another listener; this is a bug");
     }
     parts.ok().map(|parts| (parts.io.into_inner(), parts.read_buf.to_vec()))
 }

@@ -1,4 +1,4 @@
-//! As little of an HTTP client as the tests need.
+//! A minimal HTTP client for the tests.
 
 use std::net::SocketAddr;
 

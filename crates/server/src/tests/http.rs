@@ -1,4 +1,4 @@
-//! Sessions, figures and errors over HTTP.
+//! Sessions, metrics and errors over HTTP.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The port, TLS, and what a person is told about them.
+//! The port, TLS, and the messages about them.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The page over HTTP: what a browser is sent, and who it is.
+//! The page over HTTP: which files a browser gets, and which credential it has.
 
 use super::Knocked;
 

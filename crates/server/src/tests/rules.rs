@@ -1,4 +1,4 @@
-//! Rules of the native dialect that show only where a client, the relay and a machine meet.
+//! Rules of the native dialect that involve a client, the relay and a machine together.
 
 use std::collections::BTreeSet;
 

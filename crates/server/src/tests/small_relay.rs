@@ -1,5 +1,5 @@
-//! A relay of one session, as small as can be: `domain` decides, nothing is on disk, and sockets
-//! hear their own frames back.
+//! A minimal relay of one session: `domain` decides, nothing is on disk, and sockets receive their
+//! own frames back.
 
 use std::sync::{Mutex, MutexGuard};
 

@@ -1,4 +1,4 @@
-//! Sockets: who may open one, and how each ends.
+//! Sockets: who may open one, and how each one closes.
 
 use std::time::Duration;
 

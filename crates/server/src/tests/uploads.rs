@@ -1,4 +1,4 @@
-//! Files in, files out.
+//! Uploading and downloading files.
 
 use serde_json::json;
 

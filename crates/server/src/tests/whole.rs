@@ -1,4 +1,4 @@
-//! The door with the real relay behind it: a plain v1 proxy, a plain v1 client, and HTTP.
+//! The server with the real relay behind it: a plain v1 proxy, a plain v1 client, and HTTP.
 
 use std::sync::Arc;
 use std::time::Duration;

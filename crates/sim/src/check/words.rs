@@ -16,7 +16,7 @@ use crate::visitor_node::{Dialect, Life};
 use crate::witness::{Noted, View};
 
 /// What a client hears that asks for more than retention left.
-const NO_LONGER_KEPT: &str = "What was said earlier is no longer kept";
+const NO_LONGER_KEPT: &str = "Earlier messages are no longer stored";
 
 /// Somebody said something.
 #[derive(Debug, Clone, PartialEq, Eq)]

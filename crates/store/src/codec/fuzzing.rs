@@ -1,5 +1,5 @@
-//! What must hold of these decoders whatever the bytes are: the targets in `fuzz/` look for bytes
-//! that break it, and a test replays `fixtures/fuzz`.
+//! Properties of these decoders that hold for any bytes. The targets in `fuzz/` look for bytes
+//! that break them, and a test replays `fixtures/fuzz`.
 
 use serde_json::Value;
 

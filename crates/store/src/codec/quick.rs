@@ -1,9 +1,10 @@
-//! The stored form of what there is most of, read without a general parser.
+//! Reads the most frequent stored form without a general parser.
 //!
 //! A message of a transcript is recognised by the exact bytes that this release writes. Anything
-//! else, and anything odd, is `None` and is left to the general way.
+//! else is `None` and is left to the general parser.
 //!
-//! **Invariant**: what is read here is what the general way would have read (a test compares).
+//! **Invariant**: what is read here equals what the general parser would read (a test compares
+//! them).
 //!
 //! Not here: versions and the other kinds (`codec`).
 

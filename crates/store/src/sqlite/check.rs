@@ -1,6 +1,7 @@
-//! A look at a database from outside, beside whoever uses it.
+//! Checks a database from outside, while another process may be using it.
 //!
-//! **Invariant**: it is read, never written, made or migrated, and no lock of the folder is taken.
+//! **Invariant**: the database is only read, never written, created or migrated, and the folder is
+//! not locked.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Forgetting a stream for good.
+//! Erases a stream permanently.
 //!
 //! Not here: forgetting old events of a stream that stays (`retain`).
 

@@ -1,7 +1,7 @@
 //! Moves the tail into the tables: entries into segments by stream, sends, snapshots, cards.
 //!
-//! One transaction, sorted by stream. A stream whose pages turn out to be damaged is left out:
-//! its rows stay in the journal, it accepts nothing more, and the others go on.
+//! It uses one transaction, sorted by stream. A stream with damaged pages is left out: its rows
+//! stay in the journal, it accepts no more appends, and the other streams continue.
 //!
 //! Not here: when to do it (`journal`, `retain`).
 

@@ -1,5 +1,5 @@
-//! What must hold of packed rows whatever the bytes are, as long as their checksums are right:
-//! damage is met before this, a row that another release or a foreign hand wrote is not.
+//! Properties of packed rows that hold for any bytes with correct checksums. Damage is detected
+//! earlier; a row written by another release or another program is not.
 
 use std::sync::Arc;
 

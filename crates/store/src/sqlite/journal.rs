@@ -1,7 +1,7 @@
-//! Commits: a group becomes one row of `journal`; and the way back, at open.
+//! Commits: a group becomes one row of `journal`, and is read back when the database opens.
 //!
-//! Refusals are found before anything is written, so no savepoint is needed: what reaches the
-//! row is sound, and the row is written whole or not at all.
+//! Appends are refused before anything is written, so no savepoint is needed: whatever reaches the
+//! row is valid, and the row is written completely or not at all.
 //!
 //! Not here: moving rows into segments (`fold`).
 

@@ -1,7 +1,7 @@
 //! One process per data folder.
 //!
 //! The lock belongs to the open file, so it ends with the process, however that ends. The file
-//! names the process for the sentence that the second one prints.
+//! contains the process id, for the error message of a second process.
 //!
 //! Not here: locks between connections of the same process (`SQLite` has its own).
 

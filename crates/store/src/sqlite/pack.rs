@@ -1,10 +1,10 @@
 //! The bytes inside journal rows and segments.
 //!
 //! A journal row holds a whole commit: a table of contents and one section per append. A segment
-//! holds a stretch of one stream. Both hold entries in the same form, so that folding copies
-//! them. Every section, table and segment has its own checksum: damage is told, and told apart.
+//! holds a range of one stream. Both hold entries in the same form, so that folding copies them.
+//! Every section, table and segment has its own checksum, so damage is detected and located.
 //!
-//! Not here: SQL (`journal`, `fold`), what is kept of it in memory (`tail`).
+//! Not here: SQL (`journal`, `fold`), the copy in memory (`tail`).
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The reading end: the tail first, then the tables, in one read transaction.
+//! Reads the tail first, then the tables, in one read transaction.
 //!
 //! Not here: writing.
 

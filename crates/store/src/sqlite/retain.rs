@@ -1,7 +1,8 @@
-//! What can wait: folding, forgetting by age and size, moving the log into the database.
+//! Work that can wait: folding, forgetting by age and size, and moving the write-ahead log into
+//! the database.
 //!
-//! **Invariant**: a stream is only ever forgotten from its beginning, in whole segments, and
-//! never beyond its snapshot.
+//! **Invariant**: a stream is only ever forgotten from its start, in whole segments, and never
+//! beyond its snapshot.
 //!
 //! Not here: erasing a whole stream (`erase`).
 

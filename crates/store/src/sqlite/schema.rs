@@ -1,4 +1,4 @@
-//! Opening the database file: is it ours, is it of our time, and bringing it up to date.
+//! Opens the database: checks its application id and version, then migrates it.
 //!
 //! **Invariant**: a file that is refused is not changed; an existing database is copied to
 //! `<file>.before-vN` before it becomes version N.
@@ -185,7 +185,7 @@ pub(super) fn check_header(path: &Path, not_ours: &dyn Fn(String) -> Fault) -> R
         return Ok(true);
     }
     if header.len() < 100 || !header.starts_with(MAGIC) {
-        return Err(not_ours("it does not begin like a SQLite database".into()));
+        return Err(not_ours("it has no SQLite header".into()));
     }
     Ok(false)
 }

@@ -1,8 +1,8 @@
-//! The newest commits, in memory: what the journal holds and no segment does yet.
+//! The newest commits, in memory: those that are in the journal but not yet in a segment.
 //!
-//! Shared with the readers, who look here first and into the database second: what is folded in
-//! between is then found twice, never missed. Only the writer changes it, and only after the
-//! change is durable.
+//! Readers share it and look here first, then in the database. An entry that is folded in between
+//! is then found twice, never missed. Only the writer changes it, and only after the change is
+//! durable.
 //!
 //! Not here: moving it into segments (`fold`).
 

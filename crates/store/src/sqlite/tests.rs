@@ -1,4 +1,4 @@
-//! What only a database file can meet, and how the common story gets at one.
+//! Tests that need a database file, and how the common story opens one.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Credentials and uploads in the same database file, on their own connection.
+//! Credentials and uploads in the same database file, on a separate connection.
 //!
 //! Not here: the ledger's tables.
 
@@ -180,7 +180,7 @@ fn meant_by<T: Copy>(
     let word: String = row.get(column)?;
     let meaning = words.iter().find(|(_, known)| *known == word).map(|(meaning, _)| *meaning);
     meaning.ok_or_else(|| {
-        let unknown = format!("the word {word:?} is not known");
+        let unknown = format!("unknown value {word:?}");
         rusqlite::Error::FromSqlConversionFailure(column, Type::Text, unknown.into())
     })
 }

@@ -1,6 +1,6 @@
-//! What is appended is there, in order; what may not be appended leaves nothing behind.
+//! Appended entries are there, in order; a refused append leaves nothing behind.
 //!
-//! Not here: what survives trouble (`keeping`).
+//! Not here: what survives failures (`keeping`).
 
 use domain::{MessageId, Sequence};
 

@@ -1,4 +1,4 @@
-//! What outlives restarts, full disks and damage, and what is forgotten or erased.
+//! What survives restarts, full disks and damage, and what is forgotten or erased.
 //!
 //! Not here: who may append what (`appending`).
 

@@ -1,8 +1,8 @@
 //! Slash commands: what a person types to the relay instead of the agent.
 //!
-//! A command is answered at once with `command_processed`; what came of it follows as words of
-//! the system, to whoever typed it. Words that are no command of the relay go to the agent, which
-//! may have commands of its own.
+//! A command is answered at once with `command_processed`; its result follows as a system message
+//! to the client that typed it. Text that is not a command of the relay goes to the agent, which
+//! may have its own commands.
 //!
 //! Not here: what the commands do (`sessions`, `prompts`, `gateway`).
 
@@ -23,14 +23,14 @@ use crate::visitor::Act;
 /// Sessions on one page of `/sessions`.
 const MENU_PAGE: usize = 9;
 const HELP: &str = "\
-/new, /new TITLE        start a session and go to it
-/sessions, /sessions N  list the sessions (page N; also next, prev, search WORD); then type a number
-/switch NUMBER or ID    go to a session
-/history, /history N    the last messages
-/status                 the state of the relay and of this session
-/approve, /approve ID   allow once what the agent asks for
-/deny, /deny ID         refuse what the agent asks for
-/help                   this list";
+/new, /new TITLE        start a session and switch to it
+/sessions, /sessions N  list sessions (page N; also next, prev, search WORD); then type a number
+/switch NUMBER or ID    switch to a session
+/history, /history N    show the last messages
+/status                 show the state of the relay and of this session
+/approve, /approve ID   allow the agent's request once
+/deny, /deny ID         deny the agent's request
+/help                   show this list";
 
 /// A command of the relay.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,7 +141,7 @@ impl Connection {
             },
             Command::History(limit) => match current {
                 Some(session) => self.history(Reply::Words, session, None, limit),
-                None => self.tell("No session is chosen"),
+                None => self.tell("No session selected"),
             },
             Command::Status => self.look_around(Reply::Words, current),
             Command::Decide(effect, named) => self.decide(named.as_deref(), effect),
@@ -171,9 +171,9 @@ impl Connection {
             lines.push(format!("{number}. {title}, {}{here}", listing.id));
         }
         let words = if lines.is_empty() {
-            "No session".to_owned()
+            "No sessions".to_owned()
         } else {
-            format!("{}\nPage {page} of {pages}; a number goes there", lines.join("\n"))
+            format!("{}\nPage {page} of {pages}; type a number to switch", lines.join("\n"))
         };
         self.menu = Menu { numbers, page, search };
         self.tell(&words)

@@ -1,10 +1,10 @@
 //! Recorded events as frames that are the same for every client of the session.
 //!
-//! **Invariant**: the frames are made of the event and of what every view knows alike. What
-//! differs from connection to connection (the sender's own echo, tokens, the end of a run) is made
-//! apart.
+//! **Invariant**: these frames depend only on the event and on what all views share. Frames that
+//! differ between connections (the sender's own echo, tokens, the end of a run) are built
+//! elsewhere.
 //!
-//! Not here: words in the making (`tokens`).
+//! Not here: streamed text (`tokens`).
 
 use bytes::Bytes;
 use domain::content::{
@@ -241,8 +241,8 @@ fn of_status(view: &View, event: &status::Event, at: (Sequence, Timestamp)) -> O
         status::Event::Up { .. } if view.line.reach() == Reach::Away => {
             "The session's machine is connected"
         }
-        status::Event::Down { .. } => "The session's machine is not connected",
-        status::Event::Closed { .. } => "The session is closed; its history remains",
+        status::Event::Down { .. } => "The session's machine is offline",
+        status::Event::Closed { .. } => "The session is closed; its history is still readable",
         status::Event::Up { .. }
         | status::Event::Changed { .. }
         | status::Event::Renamed(_)

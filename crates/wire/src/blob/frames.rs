@@ -1,9 +1,9 @@
-//! Frames as text: requests of a client, responses and events for it.
+//! Frames as text: a client's requests, and the responses and events for it.
 //!
-//! **Invariant**: no text makes reading panic; text that is not JSON is told apart from JSON that
-//! is no request, because the first ends the connection and the second is answered.
+//! **Invariant**: no input makes reading panic. Text that is not JSON ends the connection; JSON
+//! that is not a request is answered with an error.
 //!
-//! Not here: what follows from a request (its family's file).
+//! Not here: what follows from a request (the file of its family).
 
 use bytes::Bytes;
 use domain::Sequence;
@@ -52,7 +52,7 @@ pub(super) fn read(text: &str) -> Result<Request, Broken> {
     let Ok(raw) = serde_json::from_str::<Raw>(text) else {
         let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
         return Err(if is_json {
-            shape(UNKNOWN_ID, "a frame is an object")
+            shape(UNKNOWN_ID, "a frame must be an object")
         } else {
             Broken::NotJson
         });
@@ -65,19 +65,21 @@ pub(super) fn read(text: &str) -> Result<Request, Broken> {
         | Value::Number(_)
         | Value::Array(_)
         | Value::Object(_) => {
-            let words = format!("id is text of 1 to {ID_BYTES_MAX} bytes");
+            let words = format!("id must be a string of 1 to {ID_BYTES_MAX} bytes");
             return Err(shape(UNKNOWN_ID, &words));
         }
     };
     if raw.kind != "req" {
-        return Err(shape(&id, "type is \"req\""));
+        return Err(shape(&id, "type must be \"req\""));
     }
-    let Value::String(method) = raw.method else { return Err(shape(&id, "method is text")) };
+    let Value::String(method) = raw.method else {
+        return Err(shape(&id, "method must be a string"));
+    };
     match raw.params {
         params @ Value::Object(_) => Ok(Request { id, method, params }),
         Value::Null => Ok(Request { id, method, params: json!({}) }),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            Err(shape(&id, "params is an object"))
+            Err(shape(&id, "params must be an object"))
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The handshake, and how the relay and a session are.
+//! The handshake, and the status of the relay and of a session.
 //!
-//! **Invariant**: nothing is answered before a `connect` of a version that is spoken here, but
-//! with an error and a close.
+//! **Invariant**: before a `connect` with a supported version, every request gets only an error
+//! and a close.
 
 use domain::{MessageId, SessionId};
 use serde::Deserialize;
@@ -62,7 +62,7 @@ impl Connection {
         }
         let connect = match params::<Connect>(given) {
             Ok(connect) => connect,
-            Err(words) => return close(&words, NO_CONNECT, "the connect cannot be read"),
+            Err(words) => return close(&words, NO_CONNECT, "invalid connect request"),
         };
         if connect.version != VERSION {
             let said =
@@ -168,9 +168,9 @@ impl Connection {
                 let here = session.map(|session| {
                     let glance = &session.glance;
                     let (messages, waiting) = (glance.card.messages, glance.waiting.len());
-                    let does = if run.is_some() { "at work" } else { "at rest" };
+                    let does = if run.is_some() { "running" } else { "idle" };
                     let id = &session.session;
-                    format!("\nSession {id}: {messages} messages, {waiting} waiting, {does}")
+                    format!("\nSession {id}: {messages} messages, {waiting} queued, {does}")
                 });
                 let words = relay + &here.unwrap_or_default();
                 self.tell(&words)

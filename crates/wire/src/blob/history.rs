@@ -1,8 +1,8 @@
-//! What was said, read backwards from the end of the ledger.
+//! The conversation, read backwards from the end of the ledger.
 //!
-//! **Invariant**: `hasMore` is the truth, and an id that was shown finds what came before it.
+//! **Invariant**: `hasMore` is correct, and an id that was shown finds what came before it.
 //!
-//! Not here: which request wants it (`sessions`, `switch`).
+//! Not here: which request asks for it (`sessions`, `switch`).
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! The ids of sends that come through this dialect. Each holds the client's request id, so that
-//! every connection, also after a restart, can say whose request waits in the queue.
+//! The ids of sends that come through this dialect. Each contains the client's request id, so that
+//! every connection, also after a restart, can name the request that is queued.
 
 use domain::{ConnectionId, MessageId};
 use sha2::{Digest as _, Sha256};

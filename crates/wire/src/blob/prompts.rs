@@ -1,9 +1,9 @@
-//! Permission prompts, which this dialect has no word for: they are shown as messages of the
-//! system, and `/approve` and `/deny` answer them.
+//! Permission prompts. The dialect has no frame for them, so they are shown as system messages,
+//! and `/approve` and `/deny` answer them.
 //!
 //! **Invariant**: an approval allows once, never more; a denial never becomes an approval.
 //!
-//! Not here: the commands' words (`commands`).
+//! Not here: parsing the commands (`commands`).
 
 use bytes::Bytes;
 use domain::content::Failure;
@@ -32,9 +32,9 @@ pub(super) fn asked(
 ) -> Bytes {
     let question = prompt.text.open().map_or(SEALED, String::as_str);
     let again =
-        failure.map(|failure| format!("The answer did not get through ({}). ", failure.message));
+        failure.map(|failure| format!("The answer could not be applied ({}). ", failure.message));
     let (what, how) = if is_more_than_yes(prompt) {
-        ("The agent asks", format!("Answer in another client, or with /deny {}", prompt.id))
+        ("The agent asks", format!("Answer in another client, or deny with /deny {}", prompt.id))
     } else {
         ("Permission needed", format!("Answer with /approve {id} or /deny {id}", id = prompt.id))
     };
@@ -66,8 +66,8 @@ pub(super) fn settled(
     let chosen = chosen.or(choice.map(ChoiceId::as_str)).unwrap_or("nothing");
     let words = match settled {
         Settled::ByPerson { name } => format!("Permission answered by {name}: {chosen}"),
-        Settled::ByExpiry => format!("Permission answered by time: {chosen}"),
-        Settled::Withdrawn => "The question went away".to_owned(),
+        Settled::ByExpiry => format!("Permission request expired: {chosen}"),
+        Settled::Withdrawn => "The question was withdrawn".to_owned(),
     };
     let words = without_markup(&words);
     let mut payload = said(Role::System, &words, &format!("evt_{sequence}"), at);
@@ -78,19 +78,20 @@ pub(super) fn settled(
 impl Connection {
     /// Answers a question: the named one, else the oldest.
     pub(super) fn decide(&mut self, named: Option<&str>, wanted: Effect) -> Vec<Act> {
-        let Some(view) = &self.view else { return self.tell("No session is chosen") };
+        let Some(view) = &self.view else { return self.tell("No session selected") };
         let is_named = |prompt: &&Prompt| named.is_none_or(|id| prompt.id.as_str() == id);
         let Some(prompt) = view.prompts.iter().find(is_named) else {
-            return self.tell("No such permission question is open");
+            return self.tell("No matching permission request is open");
         };
         if wanted != Effect::Reject && is_more_than_yes(prompt) {
             return self.tell(
-                "This question needs more than a yes. Answer it in another client, for example \
-                 on the relay's page; /deny refuses it",
+                "This question needs more than allow or deny. Answer it in another client, such \
+                 as the relay's page, or use /deny",
             );
         }
         let Some(choice) = prompt.choices.iter().find(|it| effect(it) == Some(wanted)) else {
-            return self.tell("This question has no such answer; use another client for it");
+            return self
+                .tell("This question does not offer that answer; answer it in another client");
         };
         let wish = Wish::Answer {
             request: None,
@@ -133,14 +134,14 @@ impl Connection {
         let Some([oldest, ..]) = prompts else { return vec![] };
         let words = if is_more_than_yes(oldest) {
             format!(
-                "The agent waits for answers to its questions. Answer in another client, or \
-                 refuse with /deny {}; the run goes on after that",
+                "The agent is waiting for answers to its questions. Answer in another client, or \
+                 deny with /deny {}; then the run continues",
                 oldest.id,
             )
         } else {
             format!(
-                "The agent waits for permission. Answer with /approve {id} or /deny {id}, here \
-                 or in another client; the run goes on after that",
+                "The agent is waiting for permission. Answer with /approve {id} or /deny {id}, \
+                 here or in another client; then the run continues",
                 id = oldest.id,
             )
         };

@@ -1,9 +1,9 @@
-//! Words for the agent, and taking them back.
+//! Messages for the agent, and cancelling them.
 //!
-//! **Invariant**: the response to a request comes before the events that it led to; a run that was
-//! cancelled ends with `cancelled` and nothing else.
+//! **Invariant**: the response to a request comes before the events that it led to; a cancelled
+//! run ends with `cancelled` and nothing else.
 //!
-//! Not here: the line and the runs as they are told (`events`).
+//! Not here: how the queue and the runs are shown (`events`).
 
 use bytes::Bytes;
 use domain::session::controls::Control;
@@ -61,7 +61,7 @@ impl Connection {
         }
         let most = self.limits.max_content_bytes;
         if agent.message.len() > most {
-            let words = format!("Invalid parameters: message has more than {most} bytes");
+            let words = format!("Invalid parameters: message is longer than {most} bytes");
             return refuse(&id, &words);
         }
         let current = self.view.as_ref().map(|view| view.session.clone());
@@ -80,7 +80,7 @@ impl Connection {
 
     /// Sends words to the current session.
     pub(super) fn say(&mut self, request: String, text: String, now: Timestamp) -> Vec<Act> {
-        let Some(view) = &self.view else { return refuse(&request, "No session is chosen") };
+        let Some(view) = &self.view else { return refuse(&request, "No session selected") };
         let session = view.session.clone();
         self.count += 1;
         let id = names::send(&self.own_name, self.count, &request);
@@ -221,7 +221,7 @@ impl Connection {
             return self.interrupt_in(session, resumes, Some(request), run);
         }
         if glance.handed.iter().any(|send| send.id.as_str() == run) {
-            let words = format!("Request {run} is on its way to the agent; try again");
+            let words = format!("Request {run} is being delivered to the agent; try again");
             return refuse(&request, &words);
         }
         refuse(&request, &no_run(&run))

@@ -1,9 +1,9 @@
-//! Sessions: listing, making, switching, and what was said in them.
+//! Sessions: listing, creating, switching, and reading their history.
 //!
-//! **Invariant**: `total` is the true total, the most recently active session comes first, and
-//! nothing here changes which session a connection is in, but `sessions.switch`.
+//! **Invariant**: `total` is the true total, and the most recently active session comes first.
+//! Only `sessions.switch` changes the session of a connection.
 //!
-//! Not here: how a switch goes (`switch`), how the past is read (`history`).
+//! Not here: how a switch works (`switch`), how history is read (`history`).
 
 use std::collections::VecDeque;
 
@@ -131,8 +131,9 @@ impl Connection {
         }
         match params::<Titled>(given) {
             Ok(Titled { title: Some(title) }) if title.chars().count() > TITLE_CHARS_MAX => {
-                let words =
-                    format!("Invalid parameters: title has more than {TITLE_CHARS_MAX} characters");
+                let words = format!(
+                    "Invalid parameters: title is longer than {TITLE_CHARS_MAX} characters"
+                );
                 refuse(&id, &words)
             }
             Ok(Titled { title }) => {
@@ -213,10 +214,10 @@ impl Connection {
             }
             (Some(latest), purpose) => self.switch_to(latest.id.clone(), purpose),
             (None, Purpose::Method(request) | Purpose::Agent(request, _)) => {
-                refuse(&request, "There is no session yet; make one with sessions.new")
+                refuse(&request, "No sessions yet; create one with sessions.new")
             }
             (None, Purpose::Quiet | Purpose::Command(_)) => {
-                self.tell("There is no session yet; make one with /new")
+                self.tell("No sessions yet; create one with /new")
             }
         }
     }
@@ -313,7 +314,7 @@ impl Connection {
             (Ok(session), _, None) => self.on_made(new, session, now),
             (Err(failure), Some(request), _) => refuse(request, &failure.message),
             (Err(failure), None, _) => {
-                self.tell(&format!("No session was made: {}", failure.message))
+                self.tell(&format!("Could not create a session: {}", failure.message))
             }
         }
     }
@@ -371,7 +372,7 @@ impl Connection {
         match past.look_back.take(page, |_| {}) {
             Looked::On => self.read_past(past),
             Looked::NoSuchMessage => {
-                self.reply_no(&past.reply, "Invalid parameters: no message has the id in before")
+                self.reply_no(&past.reply, "Invalid parameters: before is not the id of a message")
             }
             Looked::Over => {
                 let (rows, has_more) = past.look_back.into_rows();
@@ -384,7 +385,7 @@ impl Connection {
                         let line =
                             |row: &super::history::Row| format!("{}: {}", row.role, row.content);
                         let lines: Vec<_> = rows.iter().map(line).collect();
-                        let nothing = lines.is_empty().then(|| "Nothing was said yet".to_owned());
+                        let nothing = lines.is_empty().then(|| "No messages yet".to_owned());
                         self.tell(&nothing.unwrap_or_else(|| lines.join("\n")))
                     }
                 }

@@ -1,10 +1,10 @@
-//! How a connection comes to a session, and from one to another.
+//! How a connection joins a session and switches to another one.
 //!
-//! **Invariant**: a session that is not there leaves the connection where it was. What a client
-//! says meanwhile waits and is taken in its order; what happens in the new session meanwhile is
-//! told after the answer and the past.
+//! **Invariant**: switching to an unknown session leaves the connection where it was. Frames that
+//! a client sends during a switch wait and are handled in order. Events of the new session during
+//! the switch are sent after the response and the history.
 //!
-//! Not here: which session that is (`sessions`, `sends`, `commands`).
+//! Not here: which session to join (`sessions`, `sends`, `commands`).
 
 use std::collections::VecDeque;
 

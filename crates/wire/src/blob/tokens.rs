@@ -1,10 +1,10 @@
-//! Words in the making, as `token` events.
+//! Streamed text, as `token` events.
 //!
-//! **Invariant**: within a run the contents of a connection's tokens, put together, are what the
-//! agent said; no word is sent twice, whatever was missed or repeated in between. `seq` counts
-//! them from 1.
+//! **Invariant**: within a run, the contents of a connection's tokens, joined together, are what
+//! the agent said. No text is sent twice, whatever was missed or repeated in between. `seq` counts
+//! the tokens from 1.
 //!
-//! Not here: messages that are told whole (`events`).
+//! Not here: messages that are sent whole (`events`).
 
 use bytes::Bytes;
 use domain::content::{Message, Part};

@@ -1,7 +1,7 @@
-//! What a connection knows of the session it shows: only what its frames are made of.
+//! What a connection knows about the session it shows: only what its frames need.
 //!
-//! **Invariant**: at the same event, every connection's view says the same of the line, the run
-//! and the machine, whenever it joined.
+//! **Invariant**: at the same event, every connection's view has the same queue, run and machine,
+//! no matter when it joined.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
-//! A client's answers to permission requests. The first one wins. A program waits for what became
-//! of its answer, so a request whose answer was not taken is sent again.
+//! A client's answers to permission requests. The first answer wins. A program waits for the
+//! result of its answer, so a request whose answer was not accepted is sent again.
 //!
-//! Not here: what an answer means (`prompts`), how a request looks (`prompts`).
+//! Not here: what an answer means and how a request looks (`prompts`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,10 +38,10 @@ impl Connection {
         if response.subtype != "success" {
             // A client that cannot ask its person leaves the question to the others.
             let words = response.error.as_deref().unwrap_or("no reason given");
-            return self.note(&format!("The question stays open: {words}"));
+            return self.note(&format!("The question is still open: {words}"));
         }
         let Some(answer) = &response.answer else {
-            return self.ask_again(&id, "the answer says nothing");
+            return self.ask_again(&id, "the answer is empty");
         };
         let (choice, detail) = match permission::verdict(prompt, answer) {
             Ok(verdict) => verdict,
@@ -74,11 +74,11 @@ impl Connection {
         match denied {
             // Asking once more would not help.
             Denied::Refused(Refusal::Unauthorized | Refusal::OwnerOnly) => {
-                self.note(&format!("The question stays open: {words}"))
+                self.note(&format!("The question is still open: {words}"))
             }
             Denied::Refused(Refusal::NoProxyConnected) => {
                 self.asked_again.waiting.insert(prompt.clone());
-                self.note(&format!("The question stays open: {words}"))
+                self.note(&format!("The question is still open: {words}"))
             }
             Denied::Refused(_) | Denied::Failed(_) | Denied::Code(..) => {
                 self.ask_again(prompt, &words)
@@ -111,7 +111,7 @@ impl Connection {
 
     /// Tells this client why its answer changed nothing, and asks it again under the same id.
     fn ask_again(&mut self, prompt: &PromptId, words: &str) -> Vec<Act> {
-        let mut acts = self.note(&format!("The question stays open: {words}"));
+        let mut acts = self.note(&format!("The question is still open: {words}"));
         let times = self.asked_again.times.entry(prompt.clone()).or_default();
         *times += 1;
         if *times <= ASKED_AGAIN_MAX {

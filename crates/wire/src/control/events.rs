@@ -1,6 +1,6 @@
-//! What each recorded event is to a client of this dialect.
+//! How each recorded event is shown to a client of this dialect.
 //!
-//! Not here: answers to a client's own requests (`requests`), which only it hears.
+//! Not here: answers to a client's own requests (`requests`), which only that client receives.
 
 use bytes::Bytes;
 use domain::PromptId;
@@ -92,7 +92,7 @@ fn asked(frames: &mut Frames<'_>, view: &View, event: &prompts::Event) {
             frames.push(system::state("requires_action"));
         }
         prompts::Event::Reopened { prompt, failure } => {
-            let words = format!("The answer could not be given: {}", failure.message);
+            let words = format!("The answer could not be applied: {}", failure.message);
             frames.push(informational(&words, "warning"));
             frames.push_plain(permission::request(prompt));
             frames.push(system::state("requires_action"));
@@ -121,7 +121,9 @@ fn configured(frames: &mut Frames<'_>, view: &View, config: &config::AgentConfig
 fn status(event: &status::Event) -> Option<(String, &'static str)> {
     match event {
         status::Event::Up { .. } => Some(("The session's machine is connected".to_owned(), "info")),
-        status::Event::Down { .. } => Some(("The session's machine is away".to_owned(), "warning")),
+        status::Event::Down { .. } => {
+            Some(("The session's machine is offline".to_owned(), "warning"))
+        }
         status::Event::Changed { reason, .. } => reason.clone().map(|words| (words, "notice")),
         status::Event::Closed { .. } => Some(("The session was closed".to_owned(), "warning")),
         status::Event::Renamed(_) | status::Event::Archived(_) => None,

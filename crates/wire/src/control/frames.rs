@@ -1,7 +1,7 @@
-//! What a client says, as text and as meaning.
+//! A client's frames: reading them.
 //!
-//! **Invariant**: no text makes reading panic; what is unknown is told apart from what is broken,
-//! because the first is ignored and the second answered.
+//! **Invariant**: no input makes reading panic. Unknown frames are ignored; malformed frames are
+//! answered.
 //!
 //! Not here: what follows from a frame (`requests`, `answers`, `sends`).
 
@@ -203,12 +203,12 @@ pub(super) fn read(text: &str) -> Result<Frame, Broken> {
 
 fn read_user(text: &str, uuid: Option<String>) -> Result<Frame, Broken> {
     if uuid.as_ref().is_some_and(|uuid| uuid.is_empty() || uuid.len() > ID_BYTES_MAX) {
-        let words = format!("A message's uuid has 1 to {ID_BYTES_MAX} bytes");
+        let words = format!("A message uuid must have 1 to {ID_BYTES_MAX} bytes");
         return Err(Broken::User(None, words));
     }
     let read = serde_json::from_str::<User>(text);
     read.map(Frame::User).map_err(|_| {
-        Broken::User(uuid, "A user message needs message.content: text, or blocks".to_owned())
+        Broken::User(uuid, "A user message needs message.content: a string or blocks".to_owned())
     })
 }
 
@@ -216,18 +216,18 @@ fn read_user(text: &str, uuid: Option<String>) -> Result<Frame, Broken> {
 fn read_request(text: &str, id: Option<Value>) -> Result<Frame, Broken> {
     match &id {
         Some(Value::String(word)) if word.is_empty() || word.len() > ID_BYTES_MAX => {
-            let words = format!("A request_id has 1 to {ID_BYTES_MAX} bytes");
+            let words = format!("A request_id must have 1 to {ID_BYTES_MAX} bytes");
             return Err(Broken::Request(json!(word), words));
         }
         Some(other @ (Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_))) => {
-            let words = "A request_id is text or a number".to_owned();
+            let words = "A request_id must be a string or a number".to_owned();
             return Err(Broken::Request(other.clone(), words));
         }
         Some(Value::String(_) | Value::Number(_)) | None => {}
     }
     match (serde_json::from_str::<Asked>(text), id) {
         (Ok(asked), id) => Ok(Frame::Request { id, request: asked.request }),
-        (Err(_), Some(id)) => Err(Broken::Request(id, "The request cannot be read".to_owned())),
+        (Err(_), Some(id)) => Err(Broken::Request(id, "The request is malformed".to_owned())),
         (Err(_), None) => Err(Broken::Other),
     }
 }

@@ -1,7 +1,8 @@
-//! How a connection comes to its session: which, from where, and what it is shown first.
+//! How a connection joins its session: which session, from which point, and what it is shown
+//! first.
 //!
-//! **Invariant**: what happened before the join is told before what happens after it; frames that
-//! a client sends meanwhile wait, and are taken in their order.
+//! **Invariant**: events before the join are sent before events after it. Frames that a client
+//! sends during the join wait and are handled in order.
 
 use bytes::Bytes;
 use domain::content::{Author, Part};
@@ -78,7 +79,7 @@ pub(super) struct Joining {
 impl Connection {
     pub(super) fn open(&mut self, now: Timestamp) -> Vec<Act> {
         if self.principal.is_none() {
-            return self.refuse("This connection showed no credential", FORBIDDEN, now);
+            return self.refuse("This connection has no credential", FORBIDDEN, now);
         }
         let Some(session) = self.wanted.session.clone() else {
             return self.refuse("Name a session: /ws/control?session=ID", NO_SESSION, now);
@@ -141,7 +142,7 @@ impl Connection {
         let mut acts = vec![];
         let after = joining.told.max(self.wanted.after.unwrap_or_default());
         if page.first_kept > after.next() && joining.past.is_none() {
-            let words = "What was said earlier is no longer kept";
+            let words = "Earlier messages are no longer stored";
             acts.push(Act::Send(note(&session, words)));
         }
         let past = joining.past.get_or_insert_with(|| {

@@ -1,9 +1,9 @@
-//! SDK messages: what the agent and people said, as this dialect's clients read it.
+//! SDK messages: what the agent and people said, in the form that this dialect's clients read.
 //!
-//! **Invariant**: the frames of an event are made of the event and the shared part of the view
-//! alone; what differs from connection to connection is made apart.
+//! **Invariant**: the frames of an event depend only on the event and the shared part of the view.
+//! Whatever differs between connections is built elsewhere.
 //!
-//! Not here: words in the making (`stream`), results and the session's state (`system`).
+//! Not here: streamed text (`stream`), results and the session's state (`system`).
 
 use bytes::Bytes;
 use domain::content::{

@@ -1,7 +1,7 @@
-//! Permission modes: the words of this dialect, and those that agents use for the same.
+//! Permission modes: the names of this dialect, and the names that agents use for the same modes.
 //!
-//! A word that the agent itself has is taken as it is; a word of this dialect that it does not
-//! have becomes the agent's own word for the same thing, if it has one.
+//! A name that the agent itself knows is used unchanged. A name of this dialect that the agent
+//! does not know becomes the agent's own name for the same mode, if there is one.
 
 /// A word of this dialect, and what other agents call the same.
 const SAME: [(&str, &[&str]); 4] = [

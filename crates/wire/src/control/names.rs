@@ -1,5 +1,5 @@
-//! The `uuid` that every SDK message has: made from what the message is about, so that it is the
-//! same for everybody and whenever it is told.
+//! The `uuid` of every SDK message, derived from what the message is about. It is the same for
+//! every connection and every time the message is sent.
 
 use domain::{Sequence, SessionId};
 use sha2::{Digest as _, Sha256};

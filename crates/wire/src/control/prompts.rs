@@ -2,7 +2,7 @@
 //!
 //! **Invariant**: an allow never becomes more than it says, and a deny never becomes an allow.
 //!
-//! Not here: who answers and what becomes of it (`answers`).
+//! Not here: who answers and what happens next (`answers`).
 
 use domain::session::prompts::{AnswerDetail, Choice, Detail, Effect, Prompt};
 use domain::{ChoiceId, Content};
@@ -72,7 +72,7 @@ pub(super) fn verdict(
     match answer.behavior.as_str() {
         "allow" => allow(prompt, answer),
         "deny" => {
-            let choice = refusing(prompt).ok_or("This question has no choice that says no")?;
+            let choice = refusing(prompt).ok_or("This question has no deny option")?;
             let message = answer.message.clone().filter(|words| !words.is_empty());
             let stop = answer.interrupt;
             let detail = (message.is_some() || stop).then(|| AnswerDetail {
@@ -82,7 +82,7 @@ pub(super) fn verdict(
             });
             Ok((choice.id.clone(), detail))
         }
-        _ => Err("The behavior of an answer is allow or deny"),
+        _ => Err("behavior must be allow or deny"),
     }
 }
 
@@ -104,7 +104,7 @@ fn allow(
         let answers = edited.as_ref().and_then(|(_, value)| value["answers"].as_object());
         let label = answers.and_then(|answers| answers.values().next()).and_then(Value::as_str);
         let chosen = prompt.choices.iter().find(|it| Some(it.label.as_str()) == label);
-        let chosen = chosen.ok_or("This question needs one of its options as its answer")?;
+        let chosen = chosen.ok_or("Answer this question with one of its options")?;
         return Ok((chosen.id.clone(), None));
     }
     let wanted = if is_always(answer) {
@@ -114,7 +114,7 @@ fn allow(
     };
     let find = |wanted: Effect| prompt.choices.iter().find(|it| effect(it) == Some(wanted));
     let choice = wanted.into_iter().find_map(find);
-    let choice = choice.ok_or("This question has no choice that allows it once")?;
+    let choice = choice.ok_or("This question has no allow-once option")?;
     let detail = edited.map(|(text, value)| AnswerDetail {
         updated_input: Some(text),
         answers: value.get("answers").map(Value::to_string),
@@ -140,13 +140,13 @@ fn answered(
     let is_form = questions.iter().any(Question::is_field);
     let has_enough = if is_form { questions.iter().all(is_enough) } else { !answers.is_empty() };
     if !has_enough {
-        return Err("These questions need their answers in updatedInput.answers");
+        return Err("Put the answers to these questions in updatedInput.answers");
     }
     let is_chosen = |choice: &&Choice| {
         answers.len() == 1 && answers.values().any(|it| it.as_str() == Some(&choice.label))
     };
     let choice = answering(prompt).find(is_chosen).or_else(|| answering(prompt).next());
-    let choice = choice.ok_or("This question has no choice that answers it")?;
+    let choice = choice.ok_or("This question has no option that answers it")?;
     let is_unchanged = input == json!({}) || input == original_input(prompt);
     let detail = AnswerDetail {
         updated_input: (!is_unchanged).then(|| input.to_string()),

@@ -1,7 +1,7 @@
-//! Control requests of a client, and their answers.
+//! A client's control requests and their answers.
 //!
-//! **Invariant**: a request with an id is answered once, with success or with an error that says
-//! why; unknown ones at once, so that nobody waits for ever.
+//! **Invariant**: a request with an id is answered once, with success or with an error and its
+//! reason. Unknown requests are answered at once, so that no client waits forever.
 //!
 //! Not here: permission requests, which go the other way (`answers`).
 
@@ -55,7 +55,7 @@ impl Connection {
             return vec![];
         };
         if self.requests.len() >= REQUESTS_MAX {
-            return vec![error(&named, "Too many requests are in flight")];
+            return vec![error(&named, "Too many requests in flight")];
         }
         match request.subtype.as_str() {
             "initialize" => vec![self.initialize(&named, request)],
@@ -200,7 +200,7 @@ impl Connection {
             Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
         };
         let Some(model) = model else {
-            return vec![error(&id, "set_model needs a model that this agent has")];
+            return vec![error(&id, "set_model needs one of this agent's models")];
         };
         self.control(id, Control::SetModel(model))
     }
@@ -214,13 +214,13 @@ impl Connection {
             return self.control(id, Control::SetMode(word.to_owned()));
         }
         let has = known.unwrap_or_default().join(", ");
-        let words = format!("This agent has no mode {mode}; it has: {has}");
+        let words = format!("Unknown mode {mode}; this agent has: {has}");
         vec![error(&id, &words)]
     }
 
     fn context_usage(&self, id: &Value) -> Act {
         let Some(context) = self.view.context else {
-            return error(id, "This agent has not told how full its context is");
+            return error(id, "This agent has not reported its context usage");
         };
         let (used, window) = (context.used_tokens, context.window_tokens);
         let free = window.saturating_sub(used);

@@ -1,7 +1,7 @@
-//! User messages: words and pictures for the agent.
+//! User messages: text and images for the agent.
 //!
-//! **Invariant**: they reach the relay in the order in which the client said them, also when the
-//! pictures of one of them are still being put away.
+//! **Invariant**: messages reach the relay in the order in which the client sent them, even while
+//! the images of one of them are still being stored.
 //!
 //! Not here: the message as it comes back (`messages`).
 
@@ -144,17 +144,17 @@ impl Connection {
 
     fn outbound(&self, user: User, id: MessageId, now: Timestamp) -> Result<Outbound, String> {
         if user.should_query == Some(false) {
-            return Err("A message that asks for no answer cannot be sent from here".to_owned());
+            return Err("Messages with shouldQuery: false are not supported".to_owned());
         }
         if self.outgoing.waiting.len() >= WAITING_MAX {
-            return Err("Too many messages wait for their pictures".to_owned());
+            return Err("Too many messages are waiting for their images to be stored".to_owned());
         }
         let (text, files) = match user.message.content {
             Spoke::Words(words) => (words, VecDeque::new()),
             Spoke::Blocks(blocks) => taken_apart(blocks)?,
         };
         if text.is_empty() && files.is_empty() {
-            return Err("The message says nothing".to_owned());
+            return Err("The message is empty".to_owned());
         }
         let most = self.limits.max_content_bytes;
         if text.len() > most {
@@ -215,15 +215,16 @@ fn taken_apart(blocks: Vec<Block>) -> Result<(String, VecDeque<File>), String> {
             }
             "image" => "image",
             "document" => "file",
-            other => return Err(format!("A message cannot hold a block of type {other}")),
+            other => return Err(format!("Unsupported block type: {other}")),
         };
         if files.len() >= FILES_MAX {
-            return Err(format!("A message holds at most {FILES_MAX} pictures and documents"));
+            return Err(format!("A message can have at most {FILES_MAX} images and documents"));
         }
         let source = block.source.filter(|source| source.kind == "base64");
-        let source = source.ok_or("Pictures and documents come as base64")?;
+        let source = source.ok_or("Images and documents must be base64")?;
         let data = source.data.unwrap_or_default();
-        let bytes = STANDARD.decode(data).map_err(|_| "A picture is not sound base64")?;
+        let bytes =
+            STANDARD.decode(data).map_err(|_| "An image or document is not valid base64")?;
         let media_type = source.media_type.unwrap_or_else(|| "application/octet-stream".to_owned());
         let ending = media_type.split_once('/').map_or("bin", |(_, ending)| ending);
         let name = format!("{kind}-{}.{ending}", files.len() + 1);

@@ -1,8 +1,8 @@
-//! Words in the making, as the Messages API streams them.
+//! Streamed text, in the form of the Messages API.
 //!
-//! The words themselves are encoded once for everybody. Where a message or block begins and ends
-//! depends on what this connection saw, so it keeps its own account of that. The dialect knows one
-//! message at a time: another that is in the making meanwhile is only told whole.
+//! The text itself is encoded once for all connections. Where a message or block starts and ends
+//! depends on what this connection saw, so each connection tracks it separately. The dialect
+//! streams one message at a time; other messages written meanwhile are only sent whole.
 //!
 //! Not here: the finished message (`messages`).
 

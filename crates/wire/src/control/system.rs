@@ -1,4 +1,4 @@
-//! What the session does, besides what is said: its beginning, its state, its results.
+//! The session apart from its messages: its start, its state, its results.
 
 use domain::content::Usage;
 use domain::session::Recorded;

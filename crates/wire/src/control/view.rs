@@ -1,7 +1,7 @@
-//! What a connection knows of the session it shows: only what its frames are made of.
+//! What a connection knows about the session it shows: only what its frames need.
 //!
-//! **Invariant**: at the same event, every connection's view says the same of what shared frames
-//! are made of (model, mode, folder), whenever it joined.
+//! **Invariant**: at the same event, every connection's view has the same values for shared frames
+//! (model, mode, folder), no matter when it joined.
 
 use std::collections::BTreeMap;
 

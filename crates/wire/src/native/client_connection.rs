@@ -1,8 +1,8 @@
-//! One client's connection, as a value: what arrived and what time it is go in, frames to send
-//! and things to do come out.
+//! One client's connection, as a value. Its input is what arrived and the current time; its output
+//! is frames to send and things to do.
 //!
-//! Its invariant: for each session, the recorded events that a client is told follow each other
-//! without gap and without repeat, in the ledger's order, from where the client said it was.
+//! **Invariant**: for each session, a client receives the recorded events without gaps and without
+//! repeats, in the ledger's order, from the position that the client named.
 //!
 //! Not here: sockets, waiting and reading the ledger (`relay`), deciding (`domain`).
 
@@ -267,7 +267,7 @@ fn refuse(envelope: &Envelope, code: &str, words: &str, now: Timestamp) -> Outpu
 
 /// `rate_limited`, naming what was not taken.
 fn too_fast(request: Option<RequestId>, send: Option<MessageId>, now: Timestamp) -> Output {
-    let words = "Too many frames; wait a little and send this one again";
+    let words = "Too many frames; wait a moment and resend this one";
     error("rate_limited", words, request, send, None, now)
 }
 

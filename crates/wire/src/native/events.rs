@@ -1,7 +1,7 @@
-//! Recorded events as frames, in two forms, each encoded once for all who hear it.
+//! Recorded events as frames, in two forms, each encoded once for all recipients.
 //!
-//! The plain form has the document's fields and no others; the full form has everything. Which
-//! one a connection gets, and which events at all, is said by its [`super::features::Features`].
+//! The plain form has exactly the fields of the document; the full form has everything. A
+//! connection's [`super::features::Features`] decide which form and which events it receives.
 //!
 //! Not here: answers to one peer (`client_connection`).
 

@@ -1,4 +1,4 @@
-//! What a client may name in its hello, and what each name covers.
+//! The features that a client may name in its hello, and what each one covers.
 //!
 //! Not here: features of proxies (`proxy_connection`).
 

@@ -1,7 +1,7 @@
 //! The frames between clients and the relay, in both directions.
 //!
-//! Each type of frame is declared once, in one of the two lists below, with the name that it has
-//! on the wire. A frame holds no behaviour beyond translation.
+//! Each frame type is declared once, with its wire name, in one of the two lists below. A frame
+//! has no behaviour beyond translation.
 //!
 //! Not here: the frames of proxies (`proxy_frames`), what a frame leads to (`client_connection`).
 
@@ -77,7 +77,7 @@ macro_rules! frames {
             pub fn read(envelope: &Envelope, text: &str) -> Result<Self, Malformed> {
                 match envelope.kind.as_ref() {
                     $($kind => Ok(Self::$variant(read_body(text)?)),)*
-                    unknown => Err(Malformed::rule(text, &format!("{unknown} is no type of frame that is spoken here"))),
+                    unknown => Err(Malformed::rule(text, &format!("unknown frame type {unknown}"))),
                 }
             }
 

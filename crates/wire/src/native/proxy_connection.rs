@@ -1,7 +1,7 @@
 //! One proxy's connection, as the relay sees it.
 //!
-//! Works the same for our own proxy and for one that knows only version 1 of the document: what
-//! the plain one does not say (numbers, ids, a machine's name) is absent from what comes out.
+//! It works the same for our own proxy and for a proxy that knows only version 1 of the document.
+//! Whatever the plain proxy leaves out (numbers, ids, a machine's name) is absent from the output.
 //!
 //! Not here: what follows from a report (`domain`), numbering (`link`), the socket (`server`).
 
@@ -257,8 +257,8 @@ impl ProxyConnection {
             return vec![];
         }
         let close = match self.stage {
-            Stage::New => (CLOSE_NO_HELLO, "no hello"),
-            Stage::Greeted | Stage::Ended => (CLOSE_STALE, "no sign of life"),
+            Stage::New => (CLOSE_NO_HELLO, "no hello in time"),
+            Stage::Greeted | Stage::Ended => (CLOSE_STALE, "no frame in time"),
         };
         vec![self.close(close.0, close.1)]
     }
@@ -394,7 +394,7 @@ impl ProxyConnection {
         let unnamed = || MessageId::from(format!("msg_{connection}_{count}"));
         let read = proxy_frames::read_report(envelope, text, unnamed, now)?;
         let Some((session, report)) = read else {
-            let words = format!("a proxy cannot say {}", envelope.kind);
+            let words = format!("unexpected frame type from a proxy: {}", envelope.kind);
             return Err(Malformed::rule(text, &words));
         };
         self.unnamed_messages = count;

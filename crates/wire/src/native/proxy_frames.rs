@@ -1,15 +1,16 @@
-//! What a proxy and its relay say to each other, written and read at both ends.
+//! The frames between a proxy and its relay, written and read at both ends.
 //!
 //! | direction | file |
 //! |---|---|
 //! | both | `greeting`: hello, ack, heartbeat, `link_ack`, errors |
-//! | both | `catalog`: what the machine has to offer, and to go on with |
+//! | both | `catalog`: what the machine can start and resume |
 //! | proxy → relay | `reports`: about one session · `sessions`: about the machine |
 //! | relay → proxy | `orders` |
 //!
-//! `extensions` lists which fields of them are no part of version 1.
+//! `extensions` lists the fields that are not part of version 1.
 //!
-//! A frame that a proxy wants recorded carries `link_number` when it has the feature `link`.
+//! A frame that a proxy wants recorded carries `link_number` when the proxy has the feature
+//! `link`.
 //!
 //! Not here: the rules of a connection (`proxy_connection`), the proxy's journal (`proxy`).
 

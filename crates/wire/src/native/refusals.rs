@@ -1,4 +1,4 @@
-//! The code of each refusal, in this dialect's words.
+//! The code of each refusal in this dialect.
 
 use domain::Refusal;
 

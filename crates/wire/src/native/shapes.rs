@@ -1,7 +1,7 @@
-//! The JSON shapes that several frames share, each with its way to the domain and back.
+//! The JSON shapes that several frames share, each with its conversion to and from the domain.
 //!
-//! A frame is an [`Envelope`] and a body, both read from the same text: the envelope says what it
-//! is and whom it concerns, the body holds what only this type of frame has.
+//! A frame is an [`Envelope`] and a body, both read from the same text. The envelope says what the
+//! frame is and what it concerns; the body has the fields of this frame type.
 //!
 //! Not here: the frames themselves, and what follows from one.
 

@@ -1,7 +1,7 @@
 //! The frames of clients as TypeScript, for the page.
 //!
-//! **Invariant**: what the page is compiled against is what is declared here; a difference fails
-//! the test below, which also writes the file anew when it is asked to.
+//! **Invariant**: the page is compiled against exactly what is declared here. A difference fails
+//! the test below, which can also rewrite the file.
 //!
 //! Not here: how the page reads a frame (`web/src/lib/connection`).
 
@@ -88,5 +88,5 @@ fn the_types_of_the_page_are_those_of_the_wire() {
         std::fs::write(FILE, &whole).unwrap();
     }
     let kept = std::fs::read_to_string(FILE).unwrap_or_default();
-    assert!(kept == whole, "the page's types are old; run `cargo xtask codegen`");
+    assert!(kept == whole, "the page's types are out of date; run `cargo xtask codegen`");
 }

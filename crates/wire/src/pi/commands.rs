@@ -1,6 +1,6 @@
-//! Commands about the session as it is: its state, its model, its name, an abort.
+//! Commands about the current session: its state, its model, its name, an abort.
 //!
-//! Not here: `prompt` and its like (`sends`), other sessions (`sessions`), what was said
+//! Not here: `prompt` and related commands (`sends`), other sessions (`sessions`), history
 //! (`history`).
 
 use std::collections::BTreeMap;
@@ -109,7 +109,7 @@ impl Connection {
     /// Commands whose answers take a while.
     fn on_long(&mut self, caller: Caller, body: Body, now: Timestamp) -> Vec<Act> {
         if self.flights.is_full() {
-            return vec![failed(&caller, "Too many requests are in flight")];
+            return vec![failed(&caller, "Too many requests in flight")];
         }
         self.count += 1;
         let command = caller.command.clone();
@@ -208,9 +208,9 @@ impl Connection {
         let known = self.view.config.as_ref().and_then(|it| it.commands.as_ref());
         let is_known = known.into_iter().flatten().any(|it| it.name == command);
         if is_known {
-            return format!("{command} cannot be done so; send the prompt /{command} instead");
+            return format!("{command} is not supported; send the prompt /{command} instead");
         }
-        format!("{command} cannot be done through Farhelm")
+        format!("{command} is not supported through Farhelm")
     }
 
     /// Answered when the order is taken; the end of the run is told as an event.
@@ -274,7 +274,7 @@ impl Connection {
         let words = match known.as_slice() {
             [] => Some("This agent has no thinking levels".to_owned()),
             known if known.iter().any(|it| it == level) => None,
-            known => Some(format!("The levels of this model are: {}", known.join(", "))),
+            known => Some(format!("This model has the levels: {}", known.join(", "))),
         };
         if let Some(words) = words {
             return self.flights.fail(flight, &words).into_iter().collect();

@@ -1,10 +1,10 @@
 //! Permission prompts and other questions as `extension_ui_request`s, and what an answer means.
 //!
-//! **Invariant**: a cancelled dialog never becomes an allow, and an answer never more than it
-//! says. The first answer wins; the end of a dialog is told to everybody. Who answers something
-//! that fits nothing is asked again.
+//! **Invariant**: a cancelled dialog never becomes an allow, and an answer never becomes more than
+//! it says. The first answer wins; all clients are notified when a dialog ends. A client whose
+//! answer does not fit is asked again.
 //!
-//! Not here: asking the agent (`domain` decides, the proxy does), the questions of a form
+//! Not here: asking the agent (`domain` decides, the proxy acts), the questions of a form
 //! (`forms`).
 
 use std::collections::BTreeMap;
@@ -179,7 +179,7 @@ impl Connection {
             Ok(_) | Err(Denied::Refused(Refusal::PromptNotOpen(_))) => return vec![],
             Err(denied) => denied,
         };
-        let words = format!("The question stays open: {}", responses::words(denied));
+        let words = format!("The question is still open: {}", responses::words(denied));
         match denied {
             // Asking once more would not help.
             Denied::Refused(Refusal::Unauthorized | Refusal::OwnerOnly) => {
@@ -196,7 +196,7 @@ impl Connection {
     fn ask_again(&mut self, asking: &Asking, words: &str) -> Vec<Act> {
         let asked = self.dialogs.asked.values().filter(|asked| *asked == asking).count();
         if asked >= ASKED_AGAIN_MAX {
-            let words = format!("{words}. The question stays open; answer it in another client");
+            let words = format!("{words}. The question is still open; answer it in another client");
             return vec![self.note(&words, "warning")];
         }
         let mut acts = vec![self.note(words, "warning")];
@@ -250,7 +250,7 @@ fn verdict(prompt: &Prompt, answer: &DialogAnswer, step: usize) -> Result<Verdic
         Shape::Confirm { yes, no } => match answer.confirmed {
             Some(true) => Ok(press(yes)),
             Some(false) => Ok(press(no)),
-            None => Err("This question is answered by confirmed: true or false".to_owned()),
+            None => Err("Answer this question with confirmed: true or false".to_owned()),
         },
         Shape::Select => {
             let value = answer.value.as_deref().unwrap_or_default();
@@ -259,8 +259,8 @@ fn verdict(prompt: &Prompt, answer: &DialogAnswer, step: usize) -> Result<Verdic
             Ok(press(choice.ok_or_else(|| not_an_option(value, &options))?))
         }
         Shape::Form { questions, .. } => {
-            let question = questions.get(step).ok_or("This question is over")?;
-            let value = answer.value.as_deref().ok_or("This question is answered by a value")?;
+            let question = questions.get(step).ok_or("This question is no longer open")?;
+            let value = answer.value.as_deref().ok_or("Answer this question with a value")?;
             forms::read(question, value).map(Verdict::Fill)
         }
     }

@@ -1,6 +1,6 @@
-//! What each recorded event is to a client of this dialect.
+//! How each recorded event is shown to a client of this dialect.
 //!
-//! Not here: answers to a client's own commands (`responses`), which only it hears.
+//! Not here: answers to a client's own commands (`responses`), which only that client receives.
 
 use std::borrow::Cow;
 
@@ -317,7 +317,7 @@ impl Connection {
         let frames: Vec<Value> = match &recorded.event {
             Event::Prompt(prompts::Event::Asked(prompt)) => vec![dialogs::request(prompt)],
             Event::Prompt(prompts::Event::Reopened { prompt, failure }) => {
-                let words = format!("The answer could not be given: {}", failure.message);
+                let words = format!("The answer could not be applied: {}", failure.message);
                 let note = notify(&note_id(recorded), &words, "warning");
                 vec![note, dialogs::request(prompt)]
             }
@@ -408,7 +408,9 @@ fn list<'a>(pieces: &mut Vec<&'a [u8]>, messages: impl Iterator<Item = &'a Bytes
 fn status(event: &status::Event) -> Option<(String, &'static str)> {
     match event {
         status::Event::Up { .. } => Some(("The session's machine is connected".to_owned(), "info")),
-        status::Event::Down { .. } => Some(("The session's machine is away".to_owned(), "warning")),
+        status::Event::Down { .. } => {
+            Some(("The session's machine is offline".to_owned(), "warning"))
+        }
         status::Event::Changed { reason, .. } => reason.clone().map(|words| (words, "info")),
         status::Event::Closed { .. } => Some(("The session was closed".to_owned(), "warning")),
         status::Event::Renamed(_) | status::Event::Archived(_) => None,

@@ -1,6 +1,6 @@
-//! Questions of an agent that are answered together: asked one dialog after the other.
+//! An agent's questions that are answered together, asked in one dialog after the other.
 //!
-//! Not here: who is asked and what becomes of the answers (`dialogs`).
+//! Not here: who is asked and what happens with the answers (`dialogs`).
 
 use domain::session::prompts::AnswerDetail;
 use serde_json::{Map, Value, json};
@@ -38,7 +38,7 @@ pub(super) fn ask(request: &mut Value, text: &str, questions: &[Question], step:
         (0, false, _) => format!("{text}\n{said}"),
         (_, _, _) => said.clone(),
     };
-    let may = if question.is_optional { " (may stay empty)" } else { "" };
+    let may = if question.is_optional { " (optional)" } else { "" };
     request["title"] = json!(format!("{count}{how}{said}{may}"));
     if is_select {
         request["options"] = json!(options);

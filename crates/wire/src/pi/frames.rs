@@ -1,7 +1,7 @@
-//! What a client says, as text and as meaning.
+//! A client's frames: reading them.
 //!
-//! **Invariant**: no text makes reading panic; what cannot be read is told apart by whether it can
-//! still be said which command it was, because that is what an answer names.
+//! **Invariant**: no input makes reading panic. An error names the command whenever it could be
+//! read, because an answer names it too.
 //!
 //! Not here: what follows from a command (`commands`, `sends`, `sessions`, `dialogs`).
 
@@ -95,14 +95,14 @@ pub(super) fn read(text: &str) -> Result<Frame, Broken> {
     };
     let id = match head.id {
         Some(Value::String(id)) if id.len() > NAME_BYTES_MAX => {
-            let words = format!("A command's id has at most {NAME_BYTES_MAX} bytes");
+            let words = format!("A command id can have at most {NAME_BYTES_MAX} bytes");
             return Err(broken(None, PARSE, words));
         }
         Some(id @ (Value::String(_) | Value::Number(_))) => Some(id),
         Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => None,
     };
     let Some(Value::String(kind)) = head.kind else {
-        return Err(broken(id, PARSE, "Failed to parse command: it has no type".to_owned()));
+        return Err(broken(id, PARSE, "Failed to parse command: type is missing".to_owned()));
     };
     let kind = cut(kind);
     if kind == DIALOG_ANSWER {
@@ -111,7 +111,7 @@ pub(super) fn read(text: &str) -> Result<Frame, Broken> {
     }
     match serde_json::from_str::<Body>(text) {
         Ok(body) => Ok(Frame::Command(Caller { id, command: kind }, Box::new(body))),
-        Err(error) => Err(broken(id, &kind, format!("{kind} cannot be read: {error}"))),
+        Err(error) => Err(broken(id, &kind, format!("Invalid {kind}: {error}"))),
     }
 }
 

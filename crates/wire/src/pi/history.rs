@@ -1,8 +1,7 @@
-//! What was said: `get_messages`, and what else is read from the whole ledger.
+//! History: `get_messages`, and whatever else is read from the whole ledger.
 //!
-//! **Invariant**: the answer reaches up to the last event that this client was shown before it, no
-//! further: what comes live after it is not in it, and a page that puts it in the place of
-//! everything loses nothing.
+//! **Invariant**: the answer ends at the last event that this client was shown before it. Later
+//! live events are not in it, so a page that replaces everything with the answer loses nothing.
 //!
 //! Not here: the shapes of messages (`messages`).
 

@@ -1,9 +1,9 @@
-//! How a connection comes to a session, and what it is shown first.
+//! How a connection joins a session, and what it is shown first.
 //!
-//! **Invariant**: a client hears of one session at a time; commands that it sends on the way to
-//! one wait, and are taken in their order.
+//! **Invariant**: a client receives the events of one session at a time. Commands that it sends
+//! during a join wait and are handled in order.
 //!
-//! Not here: which sessions there are (`sessions`).
+//! Not here: which sessions exist (`sessions`).
 
 use std::collections::VecDeque;
 
@@ -31,7 +31,7 @@ const LOOK_BACK_EVENTS: u64 = 256;
 /// larger: it may carry pictures.
 const EARLY_MAX: usize = 64;
 const EARLY_BYTES_MAX: usize = 8 << 20;
-const NO_CREDENTIAL: &str = "This connection showed no credential";
+const NO_CREDENTIAL: &str = "This connection has no credential";
 
 /// What the address asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -132,7 +132,7 @@ impl Connection {
         let Some(found) = found else {
             let words = match &self.wanted.session {
                 Some(_) => "Session file not found",
-                None => "There is no session yet",
+                None => "No sessions yet",
             };
             let mut acts = vec![Act::Send(encode(&trouble("session", words)))];
             acts.extend(self.stay_alone(now));

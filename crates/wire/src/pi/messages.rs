@@ -1,9 +1,8 @@
-//! Messages in pi's shapes: what people said, what the agent said, what its tools gave.
+//! Messages in pi's shapes: from people, from the agent, and from its tools.
 //!
-//! A message is encoded once and then stands in several frames; those are put together from its
-//! bytes.
+//! A message is encoded once and used in several frames, which are assembled from its bytes.
 //!
-//! Not here: words in the making (`stream`), the history (`history`).
+//! Not here: streamed text (`stream`), the history (`history`).
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! What waits for the agent, as pi's clients see it: steering messages and follow-ups.
+//! The queue as pi's clients see it: steering messages and follow-ups.
 //!
-//! A send that begins a run at once never shows here. One that waits shows until it leaves for
-//! the machine; a steering message shows until the agent has it, as pi itself tells it.
+//! A send that starts a run at once never appears here. A queued send appears until it leaves for
+//! the machine; a steering message appears until the agent has it, as in pi itself.
 //!
-//! Not here: the queue itself, and whether a send waits (`domain`).
+//! Not here: the queue itself, and whether a send is queued (`domain`).
 
 use std::collections::BTreeMap;
 
@@ -145,8 +145,8 @@ impl Connection {
         if !left.is_empty() {
             let left = quoted(left.iter().map(|(_, words)| words.as_str()));
             let words = format!(
-                "{left} cannot be taken back: it has left for the agent. \
-                 So nothing was taken out of the queue"
+                "Cannot withdraw {left}: already on its way to the agent. Nothing was removed \
+                 from the queue"
             );
             return self.flights.fail(flight, &words).into_iter().collect();
         }
@@ -200,7 +200,7 @@ impl Connection {
         } else {
             let taken = steering.iter().chain(follow_up).map(String::as_str);
             let words = format!(
-                "{} could not be taken back and may reach the agent; taken out of the queue: {}",
+                "Could not withdraw {}, which may reach the agent; removed from the queue: {}",
                 quoted(gone.iter().map(String::as_str)),
                 quoted(taken)
             );

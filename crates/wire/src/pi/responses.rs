@@ -1,7 +1,7 @@
 //! Answers to commands: each command is answered once, and in time.
 //!
-//! **Invariant**: what was taken in flight is answered by its outcome, or when its time is up; a
-//! later outcome of the same command is told as an event, never as a second answer.
+//! **Invariant**: a command in flight is answered with its outcome, or when its time is up. An
+//! outcome after that is sent as an event, never as a second answer.
 //!
 //! Not here: what the commands do.
 
@@ -100,9 +100,10 @@ impl Flights {
             let Some(flight) = self.0.remove(&number) else { continue };
             acts.push(match flight.otherwise {
                 Some(data) => Act::Send(success(&flight.caller, Some(&data))),
-                None => {
-                    failed(&flight.caller, "It took too long; what comes of it is told as an event")
-                }
+                None => failed(
+                    &flight.caller,
+                    "This is taking too long; the result will follow as an event",
+                ),
             });
         }
         acts

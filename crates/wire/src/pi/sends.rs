@@ -1,7 +1,7 @@
-//! `prompt`, `steer` and `follow_up`: words and pictures for the agent.
+//! `prompt`, `steer` and `follow_up`: text and images for the agent.
 //!
-//! **Invariant**: they reach the relay in the order in which the client said them, also when the
-//! pictures of one of them are still being put away; each is answered when it is on disk.
+//! **Invariant**: messages reach the relay in the order in which the client sent them, even while
+//! the images of one of them are still being stored. Each is answered when it is on disk.
 //!
 //! Not here: the message as it comes back (`messages`), the queue (`queue`).
 
@@ -76,7 +76,7 @@ impl Connection {
             // session itself decides.
             (None, false) => (None, WhileAtWork::IsRefused),
             (Some(_), _) => {
-                let words = "streamingBehavior is 'steer' or 'followUp'";
+                let words = "streamingBehavior must be 'steer' or 'followUp'";
                 return self.refuse_send(flight, words);
             }
         };
@@ -176,7 +176,7 @@ impl Connection {
         let text = body.message.ok_or("message is missing")?;
         let files = files(body.images.unwrap_or_default())?;
         if text.is_empty() && files.is_empty() {
-            return Err("The message says nothing".to_owned());
+            return Err("The message is empty".to_owned());
         }
         let most = self.limits.max_content_bytes;
         if text.len() > most {
@@ -201,13 +201,13 @@ impl Connection {
 
 fn files(images: Vec<Image>) -> Result<VecDeque<File>, String> {
     if images.len() > IMAGES_MAX {
-        return Err(format!("A message holds at most {IMAGES_MAX} pictures"));
+        return Err(format!("A message can have at most {IMAGES_MAX} images"));
     }
     let file = |(at, image): (usize, Image)| {
         let media_type = image.mime_type;
         let ending = media_type.strip_prefix("image/").filter(|ending| !ending.is_empty());
-        let ending = ending.ok_or("A picture's mimeType begins with image/")?;
-        let bytes = STANDARD.decode(image.data).map_err(|_| "A picture is not sound base64")?;
+        let ending = ending.ok_or("An image's mimeType must begin with image/")?;
+        let bytes = STANDARD.decode(image.data).map_err(|_| "An image is not valid base64")?;
         let name = format!("image-{}.{ending}", at + 1);
         Ok(File { name, media_type, bytes: bytes.into() })
     };

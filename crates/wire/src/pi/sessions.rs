@@ -1,9 +1,9 @@
 //! `list_sessions`, `switch_session` and `new_session`.
 //!
-//! A session's path is the agent's own file, else `farhelm/<session id>.jsonl`. The active session is this connection's own:
-//! who switches moves nobody else.
+//! A session's path is the agent's own file, otherwise `farhelm/<session id>.jsonl`. Each
+//! connection has its own active session: switching affects no other connection.
 //!
-//! Not here: how the connection comes to its session (`join`).
+//! Not here: how the connection joins its session (`join`).
 
 use std::collections::BTreeMap;
 
@@ -94,7 +94,7 @@ impl Connection {
             None | Some("all") => false,
             Some("cwd") => true,
             Some(_) => {
-                let words = "scope is 'all' or 'cwd'";
+                let words = "scope must be 'all' or 'cwd'";
                 return self.flights.fail(flight, words).into_iter().collect();
             }
         };
@@ -181,7 +181,7 @@ impl Connection {
         };
         let answer = self.flights.succeed(flight, Some(&json!({ "cancelled": false })));
         let mut acts: Vec<_> = answer.into_iter().collect();
-        acts.extend(self.drop_controls("The session was switched"));
+        acts.extend(self.drop_controls("Switched to another session"));
         acts.extend(self.go(listing, Why::Switch));
         acts
     }
@@ -195,13 +195,13 @@ impl Connection {
         let is_alone = matches!(self.stage, Stage::Alone);
         let known = (!is_alone).then(|| self.view.meta.agent.clone());
         let Some(agent) = body.agent.map(AgentType::from).or(known) else {
-            let words = "Name an agent: no session is active that the new one could be like";
+            let words = "Name an agent: no session is active to take it from";
             return self.flights.fail(flight, words).into_iter().collect();
         };
         let cwd = body.cwd.filter(|cwd| !cwd.is_empty());
         let is_long = |text: &str| text.len() > NAME_BYTES_MAX;
         if is_long(agent.as_str()) || cwd.as_deref().is_some_and(is_long) {
-            let words = "A folder's name is at most 4096 bytes long";
+            let words = "An agent's name and a folder can have at most 4096 bytes";
             return self.flights.fail(flight, words).into_iter().collect();
         }
         self.flights.otherwise(flight, json!({ "cancelled": false }));
@@ -230,7 +230,7 @@ impl Connection {
             Ok(session) => {
                 let answer = self.flights.succeed(flight, Some(&json!({ "cancelled": false })));
                 let mut acts: Vec<_> = answer.into_iter().collect();
-                acts.extend(self.drop_controls("The session was switched"));
+                acts.extend(self.drop_controls("Switched to another session"));
                 acts.extend(self.go_new(session));
                 acts
             }

@@ -1,9 +1,10 @@
-//! Words in the making, as `message_update`s.
+//! Streamed text, as `message_update`s.
 //!
-//! The words themselves are encoded once for everybody. Where a message or part begins and ends
-//! depends on what this connection saw, so it keeps its own account of that; with it, words that
-//! are told once more from their start are told on from where this client is. The dialect knows
-//! one message at a time: another that is in the making meanwhile is told at its end.
+//! The text itself is encoded once for all connections. Where a message or part starts and ends
+//! depends on what this connection saw, so each connection tracks it separately. When a text is
+//! repeated from its start, the client receives only the part that it does not have yet. The
+//! dialect streams one message at a time; other messages written meanwhile are sent when they are
+//! finished.
 //!
 //! Not here: the finished message (`messages`, `events`).
 

@@ -1,7 +1,8 @@
 //! Tool calls: `tool_execution_*`, and the messages around them.
 //!
-//! pi's agents call tools within their messages. Where an agent tells a call while one of its
-//! messages is in the making, it is told within that; else as a message of its own.
+//! pi's agents call tools within their messages. A call that an agent reports while one of its
+//! messages is being written becomes part of that message; otherwise it becomes a separate
+//! message.
 //!
 //! Not here: the shapes of messages (`messages`).
 

@@ -1,7 +1,7 @@
-//! What a connection knows of the session it shows: only what its frames and answers are made of.
+//! What a connection knows about the session it shows: only what its frames and answers need.
 //!
-//! **Invariant**: at the same event, every connection that saw a run from its start says the same
-//! of what shared frames are made of.
+//! **Invariant**: at the same event, every connection that saw a run from its start has the same
+//! values for shared frames.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

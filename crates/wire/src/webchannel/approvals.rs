@@ -1,7 +1,7 @@
 //! Permission prompts as `approval_request`s, and what an answer to one means.
 //!
 //! **Invariant**: an approval never becomes more than "this once", and a refusal never becomes an
-//! approval; the first answer wins, and who comes later is told so.
+//! approval. The first answer wins; a later answer gets an error.
 
 use domain::session::prompts::{AnswerDetail, Choice, Detail, Effect, Prompt, Settled};
 use domain::session::{Recorded, Wish};
@@ -55,8 +55,8 @@ pub(super) fn settled(
     let reason = match settled {
         Settled::ByPerson { name } if name.is_empty() => "answered elsewhere".to_owned(),
         Settled::ByPerson { name } => format!("answered by {name}"),
-        Settled::ByExpiry => "nobody answered in time".to_owned(),
-        Settled::Withdrawn => "the question went away".to_owned(),
+        Settled::ByExpiry => "expired".to_owned(),
+        Settled::Withdrawn => "withdrawn".to_owned(),
     };
     let payload = json!({ "approved": approved, "reason": reason });
     writer.write("approval_response", Some(prompt.as_str()), payload.to_string().as_bytes())
@@ -67,11 +67,11 @@ fn verdict(prompt: &Prompt, approved: bool) -> Result<&ChoiceId, &'static str> {
     let find = |wanted| prompt.choices.iter().find(|it| effect(it) == Some(wanted));
     if approved {
         let once = find(Effect::AllowOnce).filter(|_| !is_more_than_yes(prompt));
-        let words = "This question needs more than a yes; answer it in another client";
+        let words = "This question needs more than allow or deny; answer it in another client";
         return once.map(|choice| &choice.id).ok_or(words);
     }
     let plain = || prompt.choices.iter().find(|it| it.is_default && effect(it).is_none());
-    let words = "This question has no answer that says no";
+    let words = "This question has no deny option";
     find(Effect::Reject).or_else(plain).map(|choice| &choice.id).ok_or(words)
 }
 
@@ -101,13 +101,13 @@ impl Connection {
             vec![Act::Send(error)]
         };
         if is_sealed {
-            return invalid("A decision is said openly: approved, and a reason if any");
+            return invalid("Send a decision unsealed: approved, and optionally a reason");
         }
         let Some(approved) = approved else {
-            return invalid("A decision says approved, true or false");
+            return invalid("approved must be true or false");
         };
         let Some(id) = request else {
-            return invalid("A decision names its question by request_id");
+            return invalid("A decision needs the question's request_id");
         };
         let Some(prompt) = self.prompts.get(&PromptId::from(id)) else {
             return vec![self.closed(id)];
@@ -154,7 +154,7 @@ impl Connection {
     }
 
     fn closed(&self, id: &str) -> Act {
-        let words = "The question is not open: it was answered elsewhere, or went away";
+        let words = "The question is not open: it was answered elsewhere, expired or was withdrawn";
         Act::Send(self.writer.error(Some(id), "approval_closed", words))
     }
 }

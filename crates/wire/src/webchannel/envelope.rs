@@ -58,28 +58,28 @@ pub(super) enum Broken {
 pub(super) fn read(text: &str) -> Result<Frame, Broken> {
     let value: Value = serde_json::from_str(text).map_err(|_| Broken::NotJson)?;
     let Value::Object(mut envelope) = value else {
-        let words = "An envelope is a JSON object".to_owned();
+        let words = "An envelope must be a JSON object".to_owned();
         return Err(Broken::Envelope { request: None, words });
     };
     let request = take_text(&mut envelope, "request_id");
     if request.as_ref().is_some_and(|it| it.len() > REQUEST_BYTES_MAX) {
-        let words = format!("A request_id has at most {REQUEST_BYTES_MAX} bytes");
+        let words = format!("A request_id can have at most {REQUEST_BYTES_MAX} bytes");
         return Err(Broken::Envelope { request: None, words });
     }
     let broken =
         |words: &str| Err(Broken::Envelope { request: request.clone(), words: words.to_owned() });
     if envelope.get("v").and_then(Value::as_u64) != Some(VERSION) {
-        return broken("The version v of an envelope is 1");
+        return broken("The version v of an envelope must be 1");
     }
     let session = take_text(&mut envelope, "session_id").filter(|it| !it.is_empty());
     let session = session.unwrap_or_else(|| DEFAULT_SESSION.to_owned());
     if session.len() > SESSION_BYTES_MAX {
-        return broken("A session_id has at most 64 bytes");
+        return broken("A session_id can have at most 64 bytes");
     }
     let mut payload = match envelope.remove("payload") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(payload)) => payload,
-        Some(_) => return broken("The payload is a JSON object"),
+        Some(_) => return broken("The payload must be a JSON object"),
     };
     let mut token =
         |name: &str| take_text(&mut payload, name).or_else(|| take_text(&mut envelope, name));
@@ -102,9 +102,9 @@ pub(super) fn read(text: &str) -> Result<Frame, Broken> {
             is_sealed: take(&mut payload, "e2e").is_some(),
         },
         Some(_) => {
-            return broken("A client says pairing_request, user_message or approval_response");
+            return broken("type must be pairing_request, user_message or approval_response");
         }
-        None => return broken("An envelope has a type"),
+        None => return broken("type is missing"),
     };
     Ok(Frame { session, request, token, said })
 }

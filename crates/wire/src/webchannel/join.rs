@@ -1,7 +1,7 @@
-//! Which session a connection is with.
+//! The session of a connection.
 //!
-//! **Invariant**: a connection looks at one session; which one, its address or its first envelope
-//! says, and no later one.
+//! **Invariant**: a connection shows one session, named by its address or its first envelope and
+//! by no later one.
 
 use domain::SessionId;
 use domain::session::prompts::Settled;
@@ -14,7 +14,7 @@ use crate::visitor::{Act, Followed};
 
 /// What a client hears while there is no session at all.
 pub(super) const NO_SESSION: &str =
-    "There is no session yet; start one, with farhelm launch or in another client";
+    "No sessions yet; start one with farhelm launch or in another client";
 
 impl Connection {
     /// The first envelope says which session is meant, unless the address did.

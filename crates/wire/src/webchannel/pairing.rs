@@ -1,6 +1,6 @@
 //! Pairing: a code and a public key in, a token and a public key out.
 //!
-//! **Invariant**: a code is not used up for a key that could never be agreed on.
+//! **Invariant**: an unusable public key does not use up a code.
 //!
 //! Not here: which codes are valid, and who tried too often (`server`).
 
@@ -42,15 +42,15 @@ impl Connection {
         let code = code.filter(|code| code.len() <= CODE_BYTES_MAX).unwrap_or_default();
         let code: String = code.chars().filter(is_code).collect();
         if code.is_empty() {
-            let words = "A pairing_request has a pairing_code; farhelm pair shows one";
+            let words = "A pairing_request needs a pairing_code; get one with farhelm pair";
             return refuse(self, "pairing_missing_code", words);
         }
         let agreed = match public.map(|public| self.agree(public)) {
             None => None,
             Some(Some(agreed)) => Some(agreed),
             Some(None) => {
-                let words = "client_pub is no X25519 public key (32 bytes, base64url). A browser \
-                    makes one only on a page that came over HTTPS or from localhost";
+                let words = "client_pub is not an X25519 public key (32 bytes, base64url). A \
+                    browser can create one only on a page served over HTTPS or from localhost";
                 return refuse(self, "pairing_invalid_client_pub", words);
             }
         };

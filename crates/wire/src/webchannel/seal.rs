@@ -3,9 +3,10 @@
 //! `key = SHA-256("webchannel-e2e-v1" ‖ shared secret)`; a frame is ChaCha20-Poly1305 under that
 //! key with a random nonce of 12 bytes, no associated data, and its tag at the end.
 //!
-//! **Invariant**: chance comes from outside: whoever makes a [`Chance`] answers for its seed.
+//! **Invariant**: randomness comes from outside: the caller that creates a [`Chance`] provides its
+//! seed.
 //!
-//! Not here: who has which key (`server`), where a nonce is refused as seen (`server`).
+//! Not here: which client has which key (`server`), refusing spent nonces (`server`).
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! `user_message`s, plain and sealed, and what becomes of them.
+//! `user_message`s, plain and sealed, and what happens to them.
 //!
-//! **Invariant**: a sealed message is taken once: its nonce is spent, for good, before it is sent,
-//! and is the name that it is sent under.
+//! **Invariant**: a sealed message is accepted once. Its nonce is spent for good before the
+//! message is sent, and becomes the message's id.
 //!
 //! Not here: the window of spent nonces (`server`).
 
@@ -73,15 +73,14 @@ impl Connection {
                 Ok(opened) => self.spend(request, opened),
                 Err(why) => refuse(why),
             },
-            (Some(_), None, _) => refuse((
-                "e2e_required",
-                "This client has a key: what it says is sealed, in payload.e2e",
-            )),
+            (Some(_), None, _) => {
+                refuse(("e2e_required", "This client has a key: seal its messages in payload.e2e"))
+            }
             (None, Some(_), _) => refuse((
                 "e2e_not_initialized",
-                "This client has no key: pair with client_pub, or say it openly",
+                "This client has no key: pair with client_pub, or send the message unsealed",
             )),
-            (None, None, None) => refuse(("invalid_payload", "A message has content")),
+            (None, None, None) => refuse(("invalid_payload", "content is missing")),
             (None, None, Some(text)) => {
                 let id = self.new_id();
                 self.send(id, request, text, now)
@@ -151,7 +150,7 @@ impl Connection {
     ) -> Vec<Act> {
         let most = self.limits.max_content_bytes;
         let refused = match text.len() {
-            0 => Some(("invalid_payload", "The message says nothing".to_owned())),
+            0 => Some(("invalid_payload", "The message is empty".to_owned())),
             bytes if bytes > most => {
                 let words = format!("The message is too large: at most {most} bytes");
                 Some(("message_too_large", words))
@@ -181,7 +180,7 @@ impl Connection {
     }
 
     fn replayed(&self, request: Option<&str>) -> Act {
-        let words = "This sealed message was taken before; seal it again to say it again";
+        let words = "This sealed message was already received; seal it again to resend it";
         Act::Send(self.writer.error(request, "e2e_replay", words))
     }
 
@@ -195,22 +194,23 @@ impl Connection {
 /// Opens a sealed payload, or says what is wrong with it: a code, and words.
 fn open(key: &seal::Key, sealed: Value) -> Result<Opened, (&'static str, &'static str)> {
     const SHAPE: (&str, &str) =
-        ("invalid_e2e_payload", "payload.e2e has nonce (12 bytes) and ciphertext, in base64url");
+        ("invalid_e2e_payload", "payload.e2e needs nonce (12 bytes) and ciphertext, in base64url");
     let sealed: Sealed = serde_json::from_value(sealed).map_err(|_| SHAPE)?;
     if sealed.alg.is_some_and(|alg| alg != seal::ALGORITHM) {
-        return Err(("unsupported_e2e_alg", "The algorithm is x25519-chacha20poly1305-v1"));
+        return Err(("unsupported_e2e_alg", "The algorithm must be x25519-chacha20poly1305-v1"));
     }
     let nonce = seal::decode_exactly(&sealed.nonce).ok_or(SHAPE)?;
     let ciphertext = seal::decode(&sealed.ciphertext).ok_or(SHAPE)?;
     if ciphertext.len() > SEALED_BYTES_MAX + TAG_BYTES {
-        return Err(("message_too_large", "A sealed message has at most 65536 bytes"));
+        return Err(("message_too_large", "A sealed message can have at most 65536 bytes"));
     }
-    let failed = ("e2e_decrypt_failed", "It was not sealed with this client's key; pair again");
+    let failed =
+        ("e2e_decrypt_failed", "The message was not sealed with this client's key; pair again");
     let matter = key.open(nonce, &ciphertext).ok_or(failed)?;
-    let shape = ("invalid_payload", "What is sealed is a JSON object with content");
+    let shape = ("invalid_payload", "The sealed payload must be a JSON object with content");
     let matter: Matter = serde_json::from_slice(&matter).map_err(|_| shape)?;
     if matter.role.is_some() {
-        return Err(("e2e_replay", "This was sealed by the relay, not by this client"));
+        return Err(("e2e_replay", "The message was sealed by the relay, not by this client"));
     }
     Ok(Opened { nonce, text: matter.content.ok_or(shape)? })
 }

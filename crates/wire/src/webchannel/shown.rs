@@ -1,9 +1,9 @@
 //! What happens in a session, as this dialect's clients see it.
 //!
-//! What envelopes hold is encoded once for everybody; each client's envelope, and its key, are
-//! laid around it for that client alone.
+//! The payload of an envelope is encoded once for all clients. The envelope itself, and its
+//! sealing, are made for each client.
 //!
-//! Not here: prompts (`approvals`), words in the making (`stream`).
+//! Not here: prompts (`approvals`), streamed text (`stream`).
 
 use std::collections::BTreeMap;
 
@@ -130,7 +130,7 @@ impl Connection {
                 acts.extend(self.on_send_failed(id, failure));
             }
             Event::Status(status::Event::Down { .. }) => {
-                let words = "The agent's machine is away; what is sent waits for it";
+                let words = "The agent's machine is offline; messages are queued until it is back";
                 acts.push(Act::Send(self.writer.error(None, "session_not_connected", words)));
             }
             Event::Status(status::Event::Closed { .. }) => {
@@ -257,8 +257,8 @@ fn result(status: ToolStatus, detail: &Content<ToolDetail>) -> Option<Vec<u8>> {
     let payload: Value = match status {
         ToolStatus::Pending | ToolStatus::Running => return None,
         ToolStatus::Completed => json!({ "ok": true, "result": output }),
-        ToolStatus::Failed => failed("it failed"),
-        ToolStatus::Cancelled => failed("it was cancelled"),
+        ToolStatus::Failed => failed("the tool call failed"),
+        ToolStatus::Cancelled => failed("the tool call was cancelled"),
     };
     Some(payload.to_string().into_bytes())
 }

@@ -1,10 +1,10 @@
-//! Words in the making, as `assistant_chunk`s.
+//! Streamed text, as `assistant_chunk`s.
 //!
-//! The dialect has no message ids: one message streams at a time, another that is in the making
-//! meanwhile is only told whole, by its `assistant_final`.
+//! The dialect has no message ids, so one message streams at a time. Other messages written
+//! meanwhile are only sent whole, by their `assistant_final`.
 //!
-//! **Invariant**: of a message that streams each word is told once, also when words are told again
-//! from their start.
+//! **Invariant**: the text of a streaming message is sent once, even when it is repeated from its
+//! start.
 //!
 //! Not here: how a chunk is sealed (`envelope`), the finished message (`shown`).
 

@@ -1,4 +1,4 @@
-//! Who says a frame: told by its token, else by whoever opened the socket.
+//! The sender of a frame: identified by the frame's token, otherwise by the socket's credential.
 //!
 //! Not here: whose token it is (`server`), how a client gets one (`pairing`).
 

@@ -1,4 +1,4 @@
-//! Launches on their way, and results held for those who asked.
+//! Launches in progress, and results held for the clients that asked.
 
 use super::*;
 use crate::fleet::launches::LAUNCHES_MAX;

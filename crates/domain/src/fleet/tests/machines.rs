@@ -1,4 +1,4 @@
-//! Who is connected, and which machine a launch goes to.
+//! Which machines are connected, and which machine gets a launch.
 
 use super::*;
 use crate::AgentType;

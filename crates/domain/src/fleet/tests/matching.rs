@@ -1,4 +1,4 @@
-//! Whether a session that a proxy names is one we know.
+//! Recognising the sessions that a proxy names.
 
 use super::*;
 use crate::SessionId;

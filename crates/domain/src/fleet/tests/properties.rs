@@ -1,4 +1,4 @@
-//! Whatever is said in whatever order: what must hold of the fleet.
+//! Properties of the fleet that hold for any commands in any order.
 
 use proptest::prelude::*;
 

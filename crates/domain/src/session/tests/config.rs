@@ -1,4 +1,4 @@
-//! The configuration as last read, and how it confirms a change.
+//! The last read configuration, and how it confirms a change.
 
 use super::super::config::AgentConfig;
 use super::*;

@@ -1,4 +1,4 @@
-//! Each request has an effect at most once, and one answer.
+//! Each request takes effect at most once and has one answer.
 
 use super::super::controls::{
     ANSWERS_REMEMBERED_MAX, CONTROL_TIMEOUT_MS, Kind, Outcome as Answer, REQUESTS_PENDING_MAX,

@@ -1,4 +1,4 @@
-//! An interrupt belongs to the run that it was meant for.
+//! An interrupt applies only to the run it was meant for.
 
 use super::super::controls::CONTROL_TIMEOUT_MS;
 use super::*;

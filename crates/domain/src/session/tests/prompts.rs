@@ -1,4 +1,4 @@
-//! A question is settled once, and its answer is owed until the agent has it.
+//! A question is settled once, and its answer is owed until the agent receives it.
 
 use super::super::prompts::PROMPTS_OPEN_MAX;
 use super::*;

@@ -1,4 +1,4 @@
-//! Whatever is said in whatever order: what must hold of every history.
+//! Properties of every history that hold for any commands in any order.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What waits, in which order, and when it may go.
+//! Which messages are queued, in which order, and when they may go.
 
 use super::super::queue::{HANDED_MAX, WAITING_MAX};
 use super::*;

@@ -1,4 +1,4 @@
-//! Runs begin, end, and are cut.
+//! Runs start, end, and are cut off.
 
 use super::*;
 use crate::content::{ToolCall, ToolDetail, ToolKind, ToolStatus, ToolUpdate};

@@ -1,4 +1,4 @@
-//! Up, down, closed, and the words of connections that are no longer the session's.
+//! Up, down, closed, and reports from connections that the session has left.
 
 use super::super::LINKS_REMEMBERED_MAX;
 use super::super::status::{CloseReason, Reach};

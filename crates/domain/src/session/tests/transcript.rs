@@ -1,4 +1,4 @@
-//! A message that comes twice is shown once; one that was said twice is shown twice.
+//! A message that arrives twice is shown once; a message that was said twice is shown twice.
 
 use super::super::transcript::{ContextUse, ECHOES_AWAITED_MAX, MESSAGES_REMEMBERED_MAX};
 use super::*;

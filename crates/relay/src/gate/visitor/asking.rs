@@ -1,6 +1,6 @@
-//! What a visitor asks for: of the relay, of the ledger, of the door.
+//! A visitor's requests to the relay, the ledger and the door.
 //!
-//! Not here: what becomes of the answers (`visitor`).
+//! Not here: what happens with the answers (`visitor`).
 
 use std::sync::atomic::Ordering;
 
@@ -127,7 +127,7 @@ impl<V: Visitor> Gate<V> {
 
     async fn wish(&mut self, session: SessionId, wish: Wish, ticket: u64) {
         let Some(principal) = self.visitor.principal().cloned() else {
-            let words = "This connection showed no credential".to_owned();
+            let words = "This connection has no credential".to_owned();
             let denied = Denied::Code("unauthorized".into(), words);
             return self.give(ticket, Answer::Done(Err(denied)));
         };
@@ -143,11 +143,11 @@ impl<V: Visitor> Gate<V> {
     async fn launch(&mut self, mut wish: LaunchWish, ticket: u64) {
         let refused = |code: &str, words: &str| Answer::Launched(Err(Failure::new(code, words)));
         let Some(principal) = self.visitor.principal().cloned() else {
-            let words = "This connection showed no credential";
+            let words = "This connection has no credential";
             return self.give(ticket, refused("unauthorized", words));
         };
         if self.launches.len() >= LAUNCHES_MAX {
-            let words = "Too many sessions are being started from here";
+            let words = "This connection is already starting too many sessions";
             return self.give(ticket, refused("rate_limited", words));
         }
         self.watch();

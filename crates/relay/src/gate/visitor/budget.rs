@@ -1,9 +1,9 @@
 //! How long a visitor's large frames take room: until everything that was asked because of them is
 //! answered or recorded.
 //!
-//! A dialect may hold a frame back until an earlier one is answered, and then say several things
-//! at once. Such a frame keeps its room until the next thing is asked, and then for as long as
-//! that takes. When nothing is asked any more, nothing is held back.
+//! A dialect may hold a frame back until an earlier one is answered, and then send several
+//! requests at once. Such a frame keeps its room until the next request is made, and then until
+//! that request is done. When no request is pending, nothing is held back.
 //!
 //! Not here: how much room there is (`room`).
 

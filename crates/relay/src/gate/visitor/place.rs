@@ -1,7 +1,7 @@
-//! A visitor's place in the session it follows.
+//! A visitor's position in the session it follows.
 //!
 //! **Invariant**: every recorded event after the join is shown once and in order; a passing event
-//! is shown only if it goes on from what was shown.
+//! is shown only if it continues what was shown.
 
 use domain::passing::{Delta, Drafts, Passing};
 use domain::session::{Event, Recorded, runs, transcript};

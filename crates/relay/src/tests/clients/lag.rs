@@ -1,5 +1,5 @@
-//! A native client that falls behind: it reads what it missed from the ledger, and whatever waits
-//! for those events is told after them.
+//! A native client that falls behind: it reads what it missed from the ledger, and everything that
+//! depends on those events is sent after them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! How a test speaks each dialect, and what it makes of the answers.
+//! How a test uses each dialect, and how it reads the answers.
 
 use serde_json::{Value, json};
 use wire::native::Limits;

@@ -1,4 +1,4 @@
-//! A connection that falls behind: what it missed, what waits for that, and what breaks meanwhile.
+//! A connection that falls behind: what it missed, what waits for that, and what fails meanwhile.
 
 use serde_json::{Value, json};
 use store::Failure;

@@ -1,5 +1,5 @@
-//! How a proxy's connection ends: asked to, revoked, or for what its peer said; and what that
-//! leaves behind.
+//! How a proxy's connection ends (on request, by revocation, or because of what its peer sent),
+//! and what that leaves behind.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

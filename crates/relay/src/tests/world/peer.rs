@@ -1,4 +1,4 @@
-//! A connection: the end that the relay serves, and the test's.
+//! A connection: the relay's end and the test's end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

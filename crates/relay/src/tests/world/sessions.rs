@@ -1,4 +1,5 @@
-//! Sessions without a connection: commands straight to their owners, and what the ledger says.
+//! Sessions without a connection: commands sent directly to their owners, and the ledger's
+//! content.
 
 use std::sync::Arc;
 

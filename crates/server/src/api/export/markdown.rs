@@ -1,6 +1,6 @@
-//! One event as a person would read it.
+//! One event as Markdown for people.
 //!
-//! Not here: the words of a sealed session, which only its readers have.
+//! Not here: the content of a sealed session, which only its readers can decrypt.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use domain::session::{Event, Recorded, delivery, prompts, runs, transcript};
 
 use crate::clock::iso8601;
 
-const SEALED: &str = "*(sealed: only the holders of its key can read this)*";
+const SEALED: &str = "*(sealed: only someone with its key can read this)*";
 
 /// Empty for what is no part of the conversation.
 pub(super) fn of(recorded: &Recorded) -> String {

@@ -1,4 +1,4 @@
-//! What a client is told when nothing came of what it asked.
+//! What a client is told when its request had no effect.
 
 use domain::content::Failure;
 use domain::session::delivery::{State, Told};
@@ -84,7 +84,7 @@ impl ClientConnection {
     }
 
     pub(super) fn too_large(&self, session: &SessionId, id: &MessageId, now: Timestamp) -> Output {
-        let words = format!("A message has at most {} bytes", self.limits.max_content_bytes);
+        let words = format!("A message can have at most {} bytes", self.limits.max_content_bytes);
         refused(session, id, &Failure::new("message_too_large", words), now)
     }
 

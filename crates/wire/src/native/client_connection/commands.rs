@@ -1,4 +1,4 @@
-//! What a client asks for, turned into what its shell is to do.
+//! A client's requests, turned into work for its shell.
 
 use domain::fleet::LaunchWish;
 use domain::session::Wish;
@@ -48,7 +48,7 @@ impl ClientConnection {
             return Err(format!("{kind} needs the feature {feature} in connection_hello"));
         }
         match frame {
-            ClientFrame::ConnectionHello(_) => Err("connection_hello was said already".to_owned()),
+            ClientFrame::ConnectionHello(_) => Err("connection_hello was already sent".to_owned()),
             // Answered before it gets here.
             ClientFrame::Heartbeat(_) => Ok(vec![self.beat(envelope, now)]),
             ClientFrame::SendMessage(send) => self.send(session(envelope)?, send, now),
@@ -192,7 +192,7 @@ impl ClientConnection {
             Content::Sealed(sealed) => sealed.body.len(),
         };
         if bytes > self.limits.max_content_bytes {
-            let (code, words) = ("message_too_large", "The new words are too long");
+            let (code, words) = ("message_too_large", "The new text is too long");
             let (request, session) = (envelope.request_id.clone(), envelope.session_id.clone());
             return Ok(vec![error(code, words, request, Some(id), session, now)]);
         }
@@ -201,7 +201,7 @@ impl ClientConnection {
 
     /// Nobody said who this is.
     fn unauthorized(envelope: &Envelope, frame: &ClientFrame, now: Timestamp) -> Output {
-        let words = "This connection showed no credential";
+        let words = "This connection has no credential";
         if let (Some(agent), Some(request)) = (launched(frame), &envelope.request_id) {
             let body = SessionLaunchFailed {
                 agent_type: Some(agent.clone()),

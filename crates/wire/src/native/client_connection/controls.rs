@@ -1,4 +1,4 @@
-//! Control commands and their answers, which only the asker hears.
+//! Control commands and their answers, which only the client that asked receives.
 
 use domain::content::Failure;
 use domain::session::Wish;

@@ -1,4 +1,4 @@
-//! Recorded and passing events of each session, as this client is told them.
+//! Recorded and passing events of each session, as this client receives them.
 
 use std::collections::VecDeque;
 

@@ -24,7 +24,7 @@ impl ClientConnection {
         now: Timestamp,
     ) -> Vec<Output> {
         if envelope.kind != "connection_hello" {
-            let words = format!("{} came before connection_hello", envelope.kind);
+            let words = format!("{} was sent before connection_hello", envelope.kind);
             return self.on_malformed(Malformed::rule(text, &words), throttle, now);
         }
         if envelope.protocol_version != Some(VERSION) {
@@ -50,18 +50,20 @@ impl ClientConnection {
         now: Timestamp,
     ) -> Vec<Output> {
         if hello.peer_role == PeerRole::Proxy {
-            let words = "connection_hello: this address takes clients; proxies have their own";
+            let words = "connection_hello: this endpoint is for clients; proxies connect to \
+                /ws/proxy";
             let told = refuse(envelope, "invalid_message", words, now);
-            return vec![told, Output::Close { code: close::FORBIDDEN, reason: "not a proxy's" }];
+            return vec![told, Output::Close { code: close::FORBIDDEN, reason: "clients only" }];
         }
         if self.principal.as_ref().is_some_and(|principal| principal.role == Role::Proxy) {
-            let words = "A proxy's credential opens no client";
+            let words = "A proxy token cannot open a client connection";
             let told = refuse(envelope, "unauthorized", words, now);
-            return vec![told, Output::Close { code: close::FORBIDDEN, reason: "a proxy's token" }];
+            return vec![told, Output::Close { code: close::FORBIDDEN, reason: "proxy token" }];
         }
         let resume = hello.resume.unwrap_or_default().sessions;
         if resume.len() > SESSIONS_NAMED_MAX {
-            let words = format!("connection_hello: at most {SESSIONS_NAMED_MAX} sessions resume");
+            let words =
+                format!("connection_hello: at most {SESSIONS_NAMED_MAX} sessions can resume");
             return vec![refuse(envelope, "invalid_message", &words, now)];
         }
         let names = hello.features.unwrap_or_default();

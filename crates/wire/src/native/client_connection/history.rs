@@ -1,8 +1,8 @@
 //! Reading the ledger for a client: resuming, answering `history_request`, catching up.
 //!
-//! One read at a time per session. While one is on its way, live events of that session are not
-//! told: they will be read. So whatever a client asks for, the live events that follow begin
-//! where the answer ends.
+//! There is one read at a time per session. While a read is in progress, live events of that
+//! session are not sent, because the read will include them. Whatever a client asks for, the live
+//! events therefore start where the answer ends.
 
 use domain::content;
 use domain::session::{Event, Recorded, controls, transcript};
@@ -55,7 +55,7 @@ impl ClientConnection {
             return vec![self.begin(session, purpose, after)];
         }
         if feed.asks.len() >= asks_max {
-            let words = "Too many requests for this session's history wait";
+            let words = "Too many history requests are waiting for this session";
             let request = request_of(&purpose).cloned();
             return vec![error("rate_limited", words, request, None, Some(session.clone()), now)];
         }

@@ -1,4 +1,4 @@
-//! Answers that follow from what the relay knows already.
+//! Answers that the relay can give from what it already knows.
 //!
 //! Not here: asking a machine (`relay`), reading the ledger (`relay`).
 

@@ -1,4 +1,4 @@
-//! Launches: each requester hears of its own, also after it was away.
+//! Launches: each client receives the results of its own, also after it was offline.
 
 use domain::fleet::launches::{self, Outcome};
 use domain::fleet::{self, Launch};

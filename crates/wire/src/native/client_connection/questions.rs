@@ -1,4 +1,4 @@
-//! Questions of one client that are answered to it alone.
+//! One client's questions, answered to that client alone.
 
 use domain::{RequestId, SessionId, Timestamp};
 

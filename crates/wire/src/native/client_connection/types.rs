@@ -1,4 +1,4 @@
-//! What a client's connection is told, and what it asks of its shell.
+//! The inputs of a client's connection, and what it asks of its shell.
 
 use bytes::Bytes;
 use domain::fleet::{Launch, LaunchWish};

@@ -1,9 +1,9 @@
-//! Which sessions a client looks at, and what it hears of the others (feature `watch`).
+//! Which sessions a client watches, and what it receives of the others (feature `watch`).
 //!
-//! **Invariant**: of a session that it looks at, a client is told every event, from the last one
-//! up to which it was told every event.
+//! **Invariant**: of a session that it watches, a client receives every event after the last event
+//! up to which it had received all of them.
 //!
-//! Not here: where a client is in a session (`feeds`), reading what it missed (`history`).
+//! Not here: a client's position in a session (`feeds`), reading what it missed (`history`).
 
 use std::collections::BTreeSet;
 
@@ -49,7 +49,7 @@ impl ClientConnection {
         if watch.sessions.len() > SESSIONS_NAMED_MAX {
             return Err(format!("watch takes at most {SESSIONS_NAMED_MAX} sessions"));
         }
-        let parse = |raw: &String| SessionId::parse(raw).ok_or("watch names what is no session id");
+        let parse = |raw: &String| SessionId::parse(raw).ok_or("watch names an invalid session id");
         let named: BTreeSet<_> = watch.sessions.iter().map(parse).collect::<Result<_, _>>()?;
         let others = watch.others.unwrap_or_default();
         let before = std::mem::replace(&mut self.watching, Watching { named: Some(named), others });

@@ -1,4 +1,4 @@
-//! Encode once: one frame per event and form, shared by all who hear it.
+//! Encode once: one frame per event and form, shared by all recipients.
 
 use std::sync::OnceLock;
 

@@ -1,7 +1,7 @@
-//! The frames that there are most of, written straight from what the ledger holds.
+//! The most frequent frames, written directly from the ledger's content.
 //!
-//! They say exactly what the structs of `frames` say (a test compares them); here nothing is
-//! cloned and nothing is flattened.
+//! They have the same content as the structs of `frames` (a test compares them), but nothing is
+//! cloned or flattened.
 
 use bytes::Bytes;
 use domain::content::{Author, Message, Part};

@@ -1,7 +1,7 @@
 //! `queue_update`: one change of the queue (feature `queue`).
 //!
-//! An accepted send joins the queue and a failed one has left it: `message_accepted` and
-//! `message_failed` say that, and no second frame does. One event is one frame.
+//! An accepted send has joined the queue and a failed one has left it: `message_accepted` and
+//! `message_failed` say so, without a second frame. One event is one frame.
 
 use bytes::Bytes;
 use domain::session::delivery;

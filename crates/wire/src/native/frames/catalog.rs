@@ -1,4 +1,4 @@
-//! What there is to start and to go on with (features `catalog` and `resume`).
+//! What a client can start and resume (features `catalog` and `resume`).
 
 use domain::MachineLabel;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Asking for what was, and getting it.
+//! Requesting and receiving history.
 
 use domain::Sequence;
 use serde::{Deserialize, Serialize};

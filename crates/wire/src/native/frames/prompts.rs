@@ -1,4 +1,4 @@
-//! Answering permission prompts, and learning that one is over.
+//! Answering permission prompts, and the end of a prompt.
 
 use domain::session::prompts;
 use domain::{ChoiceId, Content, PromptId};

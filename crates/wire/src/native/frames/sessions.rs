@@ -1,4 +1,4 @@
-//! Sessions coming, going and changing; `watch`.
+//! Sessions that appear, disappear and change; `watch`.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! The relay's end of a proxy connection: the document's examples, plain proxies, and our own.
+//! The relay's end of a proxy connection: the document's examples, plain proxies, and our own
+//! proxy.
 
 use domain::content::{Author, Part};
 use domain::session::controls::Control;
@@ -114,7 +115,7 @@ fn without_hello_the_connection_ends_after_ten_seconds() {
     let mut proxy = new(Some(Role::Proxy));
     assert_eq!(proxy.deadline(), Timestamp(10_000));
     assert_eq!(proxy.on_tick(Timestamp(9_999)), []);
-    let close = ProxyOutput::Close { code: CLOSE_NO_HELLO, reason: "no hello" };
+    let close = ProxyOutput::Close { code: CLOSE_NO_HELLO, reason: "no hello in time" };
     assert_eq!(proxy.on_tick(Timestamp(10_000)), [close]);
 }
 
@@ -124,7 +125,7 @@ fn any_frame_is_a_sign_of_life_and_silence_ends_the_connection() {
     let mut proxy = plain();
     proxy.on_text("{}", Timestamp(20_000));
     assert_eq!(proxy.on_tick(Timestamp(49_999)), []);
-    let close = ProxyOutput::Close { code: CLOSE_STALE, reason: "no sign of life" };
+    let close = ProxyOutput::Close { code: CLOSE_STALE, reason: "no frame in time" };
     assert_eq!(proxy.on_tick(Timestamp(50_000)), [close]);
     assert_eq!(proxy.on_text(fixture!("heartbeat"), Timestamp(50_001)), []);
 }

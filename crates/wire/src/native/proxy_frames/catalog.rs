@@ -1,5 +1,5 @@
-//! What a machine has to offer, told when it changes, and the conversations that its agents keep,
-//! told when they are asked for.
+//! What a machine offers, sent when it changes, and the conversations that its agents keep, sent
+//! on request.
 
 use bytes::Bytes;
 use domain::content::Failure;

@@ -1,8 +1,8 @@
-//! Which fields of a proxy's frames are no part of version 1. A proxy that named no features means
-//! something else by them, if anything, so no shape of theirs may refuse its frame.
+//! The fields of a proxy's frames that are not part of version 1. A proxy without features may use
+//! these names for something else, so their shapes must not make its frame invalid.
 //!
-//! **Invariant**: the list holds every field that the shapes mark with "Extension", each only in
-//! the frame where it is one: `reason` and `error` are fields of the document elsewhere.
+//! **Invariant**: the list contains every field that the shapes mark with "Extension", each only
+//! in the frames where it is one: `reason` and `error` are fields of the document elsewhere.
 
 use serde_json::Value;
 

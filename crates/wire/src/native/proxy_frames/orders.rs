@@ -1,4 +1,4 @@
-//! What the relay says to a proxy: orders and launches, and everything else a proxy may hear.
+//! What the relay sends to a proxy: orders, launches, and everything else.
 
 use bytes::Bytes;
 use domain::content::Failure;

@@ -1,7 +1,7 @@
-//! What a proxy says about one session.
+//! What a proxy reports about one session.
 //!
-//! `encode_report` and `read_report` are each one exhaustive match, so that a new report is
-//! met at both ends.
+//! `encode_report` and `read_report` are each one exhaustive match, so a new report must be
+//! handled at both ends.
 
 use bytes::Bytes;
 use domain::content::{Author, Failure};

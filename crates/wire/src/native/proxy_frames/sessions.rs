@@ -1,4 +1,4 @@
-//! What a proxy says about its machine: the sessions it has and the launches it was asked for.
+//! What a proxy reports about its machine: its sessions and the requested launches.
 
 use std::collections::BTreeSet;
 

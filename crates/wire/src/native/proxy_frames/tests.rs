@@ -1,4 +1,4 @@
-//! What one end writes, the other reads as it was meant.
+//! What one end writes, the other end reads back unchanged.
 
 use std::collections::BTreeSet;
 

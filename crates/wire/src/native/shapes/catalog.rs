@@ -1,4 +1,4 @@
-//! What a machine has: its agents, and the conversations that they keep themselves.
+//! What a machine offers: its agents, and the conversations that they keep themselves.
 
 use domain::fleet::{AgentOffer, Limits};
 use domain::{AgentType, ModelId, SessionId};

@@ -1,4 +1,4 @@
-//! `message_delta`: a few more words of a message in the making (feature `deltas`).
+//! `message_delta`: a piece of a message that is still being written (feature `deltas`).
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! Fingerprints, computed at the edge so that the domain recognises repeats unread.
+//! Fingerprints. They are computed here so that the domain can recognise repeats without reading
+//! them.
 //!
 //! Each is the first eight bytes of a SHA-256.
 

@@ -1,8 +1,8 @@
-//! The envelope: what every frame may carry besides its own matter.
+//! The envelope: the fields that any frame may carry besides its body.
 //!
-//! Reading is in two steps over the same text, the envelope and then the body, so that a frame
-//! whose body is wrong is still answered with its type and its request. Text that is no JSON at
-//! all is told apart from JSON that makes no sense: the first ends the connection.
+//! A frame is read in two steps over the same text, first the envelope and then the body. A frame
+//! with an invalid body can therefore still be answered with its type and its request. Text that
+//! is not JSON ends the connection; JSON that breaks a rule is answered.
 
 use std::borrow::Cow;
 
@@ -113,7 +113,7 @@ impl Envelope {
     /// Reads the envelope of a frame. The version is not judged here: hello has its own rule.
     pub fn read(text: &str) -> Result<Self, Malformed> {
         if !text.trim_start().starts_with('{') {
-            return Err(malformed(text, "a frame is one JSON object"));
+            return Err(malformed(text, "a frame must be a JSON object"));
         }
         let strict: Strict<'_> =
             serde_json::from_str(text).map_err(|error| malformed(text, &words(&error)))?;

@@ -1,4 +1,4 @@
-//! `error: {code, message}`, and the two ways in which peers write a failure.
+//! `error: {code, message}`, and the two forms in which peers write a failure.
 
 use domain::content::Failure;
 use serde::{Deserialize, Serialize};

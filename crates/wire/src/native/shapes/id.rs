@@ -1,4 +1,4 @@
-//! Ids as peers write them: bounded, never empty.
+//! Ids from peers: bounded and never empty.
 
 use std::borrow::Cow;
 

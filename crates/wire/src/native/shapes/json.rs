@@ -1,4 +1,4 @@
-//! JSON that crosses the relay as its writer wrote it.
+//! JSON that passes through the relay unchanged.
 
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};

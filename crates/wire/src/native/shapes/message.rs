@@ -1,4 +1,4 @@
-//! Messages of a transcript, their parts, and what is sealed.
+//! Messages of a transcript, their parts, and sealed content.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Permission prompts and what an answer carries.
+//! Permission prompts and the fields of an answer.
 
 use domain::content::Failure;
 use domain::session::prompts as model;

@@ -1,4 +1,4 @@
-//! Runs, plans, notices and how full the context is (features `runs`, `plan`, `context`).
+//! Runs, plans, notices and the context usage (features `runs`, `plan`, `context`).
 
 use domain::content::{self, PlanStatus};
 use domain::session::{runs, transcript};

@@ -1,4 +1,4 @@
-//! A session as it is described wherever one is described.
+//! A session's description, wherever one is sent.
 
 use domain::fleet::Named;
 use domain::session::Card;

@@ -198,7 +198,7 @@ fn shortened(output: Option<String>) -> (Option<String>, Option<u64>) {
     let head = character_before(&whole, OUTPUT_SHOWN_BYTES_MAX / 2);
     let tail = character_before(&whole, whole.len() - OUTPUT_SHOWN_BYTES_MAX / 2);
     let left_out = tail - head;
-    let shown = format!("{}\n… {left_out} bytes left out …\n{}", &whole[..head], &whole[tail..]);
+    let shown = format!("{}\n… {left_out} bytes omitted …\n{}", &whole[..head], &whole[tail..]);
     (Some(shown), u64::try_from(whole.len()).ok())
 }
 
@@ -334,7 +334,7 @@ mod tests {
         let told = update(whole.clone());
         let shown = told.output.unwrap();
         assert!(shown.starts_with("headä") && shown.ends_with("ätail"));
-        assert!(shown.contains("bytes left out"));
+        assert!(shown.contains("bytes omitted"));
         assert!(shown.len() < OUTPUT_SHOWN_BYTES_MAX + 64);
         assert_eq!(told.output_truncated, Some(true));
         assert_eq!(told.output_bytes, Some(whole.len() as u64));

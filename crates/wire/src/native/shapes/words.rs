@@ -1,4 +1,4 @@
-//! Words that stand for domain variants: the wire's spelling, apart from the ledger's.
+//! The wire names of domain variants, independent of the ledger's names.
 
 /// Declares an enum of wire words with its way to a domain enum and back.
 macro_rules! words {

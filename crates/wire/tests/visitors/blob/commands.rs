@@ -33,7 +33,7 @@ fn a_command_is_answered_at_once_and_told_to_its_writer_alone() {
     relay.heard("b");
     assert!(told(&types(&mut relay, "a", "/help")).contains("/sessions"));
     assert_eq!(told(&types(&mut relay, "a", "/history 5")), "assistant: hello");
-    assert!(told(&types(&mut relay, "a", "/status")).contains("1 messages, 0 waiting, at rest"));
+    assert!(told(&types(&mut relay, "a", "/status")).contains("1 messages, 0 queued, idle"));
     assert_eq!(relay.heard("b"), [] as [Value; 0]);
     assert_eq!(relay.room().session.owed().len(), 0, "nothing of it went to the agent");
     relay.sends("a", "r", "/compact");
@@ -48,7 +48,7 @@ fn after_a_list_a_number_goes_to_a_session() {
         relay.make(&format!("sess_{number:02}"));
     }
     let first = types(&mut relay, "a", "/sessions");
-    assert!(told(&first).ends_with("Page 1 of 2; a number goes there"), "{}", told(&first));
+    assert!(told(&first).ends_with("Page 1 of 2; type a number to switch"), "{}", told(&first));
     let second = types(&mut relay, "a", "/sessions next");
     assert!(told(&second).contains("4. "));
     let heard = types(&mut relay, "a", "1");
@@ -85,7 +85,7 @@ fn a_new_session_by_command_is_gone_to() {
     relay.shell.has_machine = false;
     assert_eq!(
         told(&types(&mut relay, "a", "/new")),
-        "No session was made: No machine is connected"
+        "Could not create a session: No machine is connected"
     );
 }
 
@@ -193,7 +193,7 @@ fn a_permission_question_is_shown_to_all_and_answered_by_one() {
     assert_eq!(told(&heard), "Permission answered by a's phone: YES");
     types(&mut relay, "b", "/deny p2");
     assert!(told(&relay.heard("a")).ends_with(": NO"));
-    assert_eq!(told(&types(&mut relay, "a", "/deny")), "No such permission question is open");
+    assert_eq!(told(&types(&mut relay, "a", "/deny")), "No matching permission request is open");
     relay.refuse("stuck");
     let heard = relay.heard("a");
     assert_eq!(heard[0]["payload"]["prompt"]["state"], "open", "an answer that was not applied");
@@ -211,7 +211,11 @@ fn questions_that_want_answers_are_not_approved_and_say_where_to_answer() {
         relay.asks_about("p1", choices, Detail { questions, ..Detail::default() });
         let heard = relay.heard("a");
         assert!(!told(&heard).contains("/approve"), "{}", told(&heard));
-        assert!(told(&heard).contains("in another client, or with /deny p1"), "{}", told(&heard));
+        assert!(
+            told(&heard).contains("in another client, or deny with /deny p1"),
+            "{}",
+            told(&heard)
+        );
         let heard = types(&mut relay, "a", "/approve");
         assert!(told(&heard).contains("in another client"), "{}", told(&heard));
         assert_eq!(relay.room().session.owed().len(), 0, "nothing is pressed");

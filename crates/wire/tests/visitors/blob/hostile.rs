@@ -84,7 +84,7 @@ fn too_many_frames_or_sends_are_refused_in_words() {
     let mut relay = Relay::watched();
     relay.client("a").gauge.sends_left = Some(0);
     let answer = relay.asked("a", "agent", &json!({ "message": "x" }));
-    assert_eq!(answer["error"], "Rate limit exceeded; wait a little");
+    assert_eq!(answer["error"], "Rate limit exceeded; try again in a moment");
     relay.ask("a", "c", "agent", &json!({ "message": "/help" }));
     assert_eq!(kinds(&relay.heard("a")), ["res", "message/system"], "a command is no send");
     relay.client("a").gauge.frames_left = Some(0);

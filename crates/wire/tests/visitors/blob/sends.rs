@@ -44,7 +44,7 @@ fn a_message_without_a_session_goes_to_the_one_that_was_active_last() {
     empty.rooms.clear();
     empty.connect("a");
     let answer = empty.asked("a", "agent", &json!({ "message": "hi" }));
-    assert_eq!(answer["error"], "There is no session yet; make one with sessions.new");
+    assert_eq!(answer["error"], "No sessions yet; create one with sessions.new");
 }
 
 // spec: blob/agent.3
@@ -68,7 +68,7 @@ fn what_cannot_be_sent_is_an_error_response() {
         (json!({ "message": "  " }), "Invalid parameters: message is empty"),
         (
             json!({ "message": "x".repeat(1_001) }),
-            "Invalid parameters: message has more than 1000 bytes",
+            "Invalid parameters: message is longer than 1000 bytes",
         ),
         (json!({ "message": "x", "sessionId": "a b" }), "Session not found: a b"),
         (json!({ "message": "x", "sessionId": "sess_none" }), "Session not found: sess_none"),
@@ -275,7 +275,7 @@ fn a_send_that_left_the_line_meanwhile_is_stopped_as_a_run_or_not_at_all() {
     relay.step();
     relay.catch_up();
     let heard = relay.heard("a");
-    let words = format!("Request {waiting} is on its way to the agent; try again");
+    let words = format!("Request {waiting} is being delivered to the agent; try again");
     assert_eq!((kinds(&heard), heard[0]["error"].as_str()), (vec!["res!".into()], Some(&*words)));
     relay.obey(Some("run_2"));
     assert_eq!(relay.asked("a", "agent.cancel", &json!({ "runId": waiting }))["ok"], true);

@@ -82,7 +82,7 @@ fn history_is_bounded_and_says_what_it_does_not_find() {
     let answer = ask(&mut relay, json!({ "sessionId": SESSION, "limit": 0 }));
     assert_eq!(answer["payload"], json!({ "messages": [], "hasMore": true }));
     let answer = ask(&mut relay, json!({ "sessionId": SESSION, "before": "m_none" }));
-    assert_eq!(answer["error"], "Invalid parameters: no message has the id in before");
+    assert_eq!(answer["error"], "Invalid parameters: before is not the id of a message");
     let answer = ask(&mut relay, json!({ "limit": 3 }));
     assert_eq!(answer["error"], "Invalid parameters: missing field `sessionId`");
     let answer = ask(&mut relay, json!({ "sessionId": "sess_none" }));
@@ -124,7 +124,7 @@ fn without_a_machine_there_is_no_new_session_and_the_reason_is_told() {
         (&json!(false), &json!("No machine is connected"))
     );
     let answer = relay.asked("a", "sessions.new", &json!({ "title": "x".repeat(201) }));
-    assert_eq!(answer["error"], "Invalid parameters: title has more than 200 characters");
+    assert_eq!(answer["error"], "Invalid parameters: title is longer than 200 characters");
 }
 
 // spec: blob/isolation.1

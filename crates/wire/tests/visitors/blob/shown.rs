@@ -168,7 +168,7 @@ fn what_nobody_said_is_a_message_of_the_system() {
     let heard = relay.heard("a");
     assert_eq!(kinds(&heard), ["message/system", "message/system", "message/system"]);
     assert_eq!(heard[0]["payload"]["content"], "slow down");
-    assert_eq!(heard[2]["payload"]["content"], "The session's machine is not connected");
+    assert_eq!(heard[2]["payload"]["content"], "The session's machine is offline");
 }
 
 // spec: blob/events.7

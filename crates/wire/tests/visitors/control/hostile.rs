@@ -25,7 +25,7 @@ fn without_a_credential_a_request_is_refused_and_the_socket_closed() {
     relay.open("n", &format!("session={SESSION}"));
     relay.text("n", ASK);
     let heard = relay.heard("n");
-    assert_eq!(heard[0]["response"]["error"], "This connection showed no credential");
+    assert_eq!(heard[0]["response"]["error"], "This connection has no credential");
     assert_eq!(relay.client("n").closed, Some(4003));
 }
 

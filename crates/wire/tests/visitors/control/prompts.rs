@@ -47,7 +47,7 @@ fn a_viewers_answer_is_refused_and_the_question_stays_open() {
     relay.json("v", &answer("allow"));
     let heard = relay.heard("v");
     assert_eq!(kinds(&heard), ["system/informational"]);
-    assert!(heard[0]["content"].as_str().unwrap().contains("may watch"));
+    assert!(heard[0]["content"].as_str().unwrap().contains("view-only"));
     relay.heard("a");
     relay.json("a", &answer("allow"));
     assert_eq!(kinds(&relay.heard("a")), ["system/session_state_changed/idle"]);

@@ -275,7 +275,7 @@ fn a_viewers_requests_are_refused() {
         "request": { "subtype": "interrupt" } }),
     );
     let heard = relay.heard("v").remove(0);
-    assert_eq!(heard["response"]["error"], "this credential may watch, not steer");
+    assert_eq!(heard["response"]["error"], "this credential is view-only");
 }
 
 // spec: control/requests.5

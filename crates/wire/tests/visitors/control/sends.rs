@@ -141,5 +141,5 @@ fn a_viewer_cannot_send() {
     let mut relay = Relay::watched();
     relay.open("v", &format!("session={SESSION}"));
     relay.json("v", &user("m1", &json!("hello")));
-    assert_eq!(relay.heard("v")[0]["errors"], json!(["this credential may watch, not steer"]));
+    assert_eq!(relay.heard("v")[0]["errors"], json!(["this credential is view-only"]));
 }

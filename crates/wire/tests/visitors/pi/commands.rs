@@ -130,7 +130,7 @@ fn what_the_agent_could_not_set_is_answered_with_its_reason() {
     relay.report(Report::ControlResult { request: request.clone(), failure });
     assert_eq!(relay.heard("a")[0]["error"], "not now");
     let answer = relay.ask("a", json!({ "type": "set_thinking_level", "level": "huge" }));
-    assert_eq!(answer["error"], "The levels of this model are: low, high");
+    assert_eq!(answer["error"], "This model has the levels: low, high");
 }
 
 // spec: pi/settings.6
@@ -189,11 +189,11 @@ fn what_is_unknown_or_cannot_be_done_is_answered_with_the_reason() {
     assert_eq!(answer["error"], "Unknown command: dance");
     for command in ["bash", "fork", "export_html"] {
         let answer = relay.ask("a", json!({ "type": command, "command": "ls" }));
-        let words = format!("{command} cannot be done through Farhelm");
+        let words = format!("{command} is not supported through Farhelm");
         assert_eq!((&answer["success"], &answer["error"]), (&json!(false), &json!(words)));
     }
     let answer = relay.ask("a", json!({ "type": "compact" }));
-    assert_eq!(answer["error"], "compact cannot be done so; send the prompt /compact instead");
+    assert_eq!(answer["error"], "compact is not supported; send the prompt /compact instead");
 }
 
 // spec: pi/queries.3
@@ -243,7 +243,7 @@ fn a_viewer_sees_everything_and_changes_nothing() {
         json!({ "type": "set_model", "provider": "fake", "modelId": "two" }),
     ] {
         let answer = relay.ask("v", command);
-        assert_eq!(answer["error"], "this credential may watch, not steer");
+        assert_eq!(answer["error"], "this credential is view-only");
     }
     relay.asks("p1", &[("yes", None), ("no", None)]);
     relay.heard("v");

@@ -109,7 +109,7 @@ fn an_answer_of_the_wrong_kind_leaves_the_question_open() {
     answer(&mut relay, &json!({ "value": "YES" }));
     let heard = relay.heard("a");
     assert_eq!(kinds(&heard), ["extension_ui_request/notify", "extension_ui_request/confirm"]);
-    assert_eq!(heard[0]["message"], "This question is answered by confirmed: true or false");
+    assert_eq!(heard[0]["message"], "Answer this question with confirmed: true or false");
     assert_eq!(relay.wishes, 0);
 }
 

@@ -25,7 +25,7 @@ fn without_a_credential_a_command_is_refused_and_the_socket_closed() {
     relay.open("n", &format!("session={SESSION}"));
     relay.json("n", &json!({ "id": "r", "type": "get_state" }));
     let heard = relay.heard("n");
-    assert_eq!(heard[0]["error"], "This connection showed no credential");
+    assert_eq!(heard[0]["error"], "This connection has no credential");
     assert_eq!(relay.client("n").closed, Some(4003));
 }
 
@@ -44,13 +44,13 @@ fn too_many_frames_are_answered_in_their_own_words() {
         kinds(&heard),
         ["response/parse", "response/get_state", "extension_ui_request/notify"]
     );
-    assert_eq!(heard[1]["error"], "Too many commands; wait a little");
+    assert_eq!(heard[1]["error"], "Too many commands; try again in a moment");
     assert_eq!(relay.room().session.glance().card.prompts.len(), 1, "the question stays open");
     relay.client("a").gauge.frames_left = None;
     relay.client("a").gauge.sends_left = Some(0);
     for command in ["prompt", "steer", "follow_up"] {
         let answer = relay.ask("a", json!({ "type": command, "message": "x" }));
-        assert_eq!(answer["error"], "Too many commands; wait a little");
+        assert_eq!(answer["error"], "Too many commands; try again in a moment");
     }
 }
 
@@ -92,7 +92,7 @@ fn ten_thousand_requests_are_each_answered_and_nothing_piles_up() {
     }
     let refused = relay.heard("a");
     assert_eq!(refused.len(), 10_000 - 64);
-    assert!(refused.iter().all(|it| it["error"] == "Too many requests are in flight"));
+    assert!(refused.iter().all(|it| it["error"] == "Too many requests in flight"));
     relay.catch_up();
     assert_eq!(relay.heard("a").len(), 64);
     for id in 0..10_000 {

@@ -110,7 +110,7 @@ fn the_queue_is_not_said_to_be_cleared_while_the_agent_still_gets_a_message() {
     let answer = relay.ask("a", json!({ "type": "clear_queue" }));
     assert_eq!(answer["success"], false, "{answer}");
     let error = answer["error"].as_str().unwrap();
-    assert!(error.contains("\"left\"") && error.contains("nothing was taken out"), "{error}");
+    assert!(error.contains("\"left\"") && error.contains("Nothing was removed"), "{error}");
     assert_eq!(relay.room().session.glance().waiting.len(), 1, "what waits stays where it is");
     // Once the agent has it, the rest can be taken back.
     relay.obey(None);

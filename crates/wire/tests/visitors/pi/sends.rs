@@ -117,19 +117,19 @@ fn what_cannot_be_sent_is_refused_with_the_reason() {
     let many: Vec<_> = (0..17).map(|_| image("image/png", "")).collect();
     for (command, words) in [
         (json!({ "type": "prompt" }), "message is missing"),
-        (prompt(""), "The message says nothing"),
+        (prompt(""), "The message is empty"),
         (prompt(&"x".repeat(1_001)), "The message is too large: at most 1000 bytes"),
         (
             json!({ "type": "prompt", "message": "x", "images": [image("text/plain", "")] }),
-            "A picture's mimeType begins with image/",
+            "An image's mimeType must begin with image/",
         ),
         (
             json!({ "type": "steer", "message": "x", "images": [image("image/png", "?")] }),
-            "A picture is not sound base64",
+            "An image is not valid base64",
         ),
         (
             json!({ "type": "follow_up", "message": "x", "images": many }),
-            "A message holds at most 16 pictures",
+            "A message can have at most 16 images",
         ),
     ] {
         let answer = relay.ask("a", command);

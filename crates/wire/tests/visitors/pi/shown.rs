@@ -359,7 +359,7 @@ fn notices_and_the_machines_coming_and_going_are_notifications() {
         reason: domain::session::status::DownReason::ProxyDisconnected,
     };
     relay.say_to(&"sess_1".into(), &domain::session::Command::Relay(down)).unwrap();
-    assert_eq!(relay.heard("a")[0]["message"], "The session's machine is away");
+    assert_eq!(relay.heard("a")[0]["message"], "The session's machine is offline");
 }
 
 /// What a page of pi shows: `get_messages` replaces everything, and what comes later goes on.

@@ -313,7 +313,7 @@ impl Relay {
         let expires_at = Some(self.now.plus_ms(TOKEN_LIFETIME_MS));
         let shell = &mut self.shell;
         if shell.wrong_tries >= WRONG_TRIES_MAX {
-            return Err(Failure::new("rate_limited", "Too many wrong codes were tried"));
+            return Err(Failure::new("rate_limited", "Too many wrong codes"));
         }
         let Some(at) = shell.codes.iter().position(|(known, _)| known == code) else {
             shell.wrong_tries += 1;

@@ -136,7 +136,7 @@ fn a_tools_end_is_told_once_it_has_ended_and_bounded() {
     let output = heard[1]["payload"]["result"].as_str().unwrap();
     assert!(output.len() < 65_600 && output.ends_with("é…"));
     assert_eq!(heard[2]["payload"]["arguments"], json!({ "input": 7 }));
-    assert_eq!(heard[3]["payload"], json!({ "ok": false, "error": "it was cancelled" }));
+    assert_eq!(heard[3]["payload"], json!({ "ok": false, "error": "the tool call was cancelled" }));
 }
 
 // spec: webchannel/tools.4
