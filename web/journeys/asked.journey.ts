@@ -209,7 +209,9 @@ describe("letting somebody in", () => {
     const guest = await windows.device(PHONE);
     await guest.page.goto(to ?? "");
     await guest.page.getByRole("link", { name: /demo/i }).first().click();
-    await guest.page.getByText("View only: you can't send messages or answer questions here.").waitFor();
+    await guest.page
+      .getByText("View only: you can't send messages or answer questions here.")
+      .waitFor();
     for (const { context } of [owner, guest]) await context.close();
   });
 

@@ -366,9 +366,7 @@ describe("while nobody serves the page", () => {
     await page.getByRole("link", { name: /demo/i }).first().waitFor();
     await shot(page, "phone-light-9-shell");
     await relay.start();
-    await page
-      .getByText("Can't reach Farhelm.")
-      .waitFor({ state: "detached", timeout: 90_000 });
+    await page.getByText("Can't reach Farhelm.").waitFor({ state: "detached", timeout: 90_000 });
     await openSession(page, /demo/i);
     await say(page, "say: back again");
     await words(page, "back again", { exact: true }).waitFor();

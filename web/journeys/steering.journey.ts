@@ -402,7 +402,9 @@ describe("somebody who may only watch", () => {
     await viewer.page.getByRole("link", { name: /demo/i }).first().click();
     await say(owner.page, "ask: open the gate");
     await viewer.page.getByText("open the gate").first().waitFor();
-    await viewer.page.getByText("View only: you can't send messages or answer questions here.").waitFor();
+    await viewer.page
+      .getByText("View only: you can't send messages or answer questions here.")
+      .waitFor();
     expect(await viewer.page.getByRole("button", { name: /^(Yes|No|Always|Stop)/ }).count()).toBe(
       0,
     );

@@ -4,7 +4,6 @@
 
 export const en = {
   name: "Farhelm",
-  loading: "Loading…",
   close: "Close",
   cancel: "Cancel",
   save: "Save",
@@ -14,7 +13,6 @@ export const en = {
   copied: "Copied",
   wrap: "Break long lines",
   dismiss: "Dismiss",
-  more: "More",
 
   entry: {
     title: "Pair this device",
@@ -48,7 +46,8 @@ export const en = {
     find: "Find a session",
     fresh: "New session",
     empty: "No sessions yet.",
-    emptyLead: "Start an agent on one of your machines. The session appears here and on all your devices.",
+    emptyLead:
+      "Start an agent on one of your machines. The session appears here and on all your devices.",
     none: "No matching sessions.",
     filter: "Filter",
     filters: { agent: "Agent", machine: "Machine", state: "State" },
@@ -91,6 +90,7 @@ export const en = {
     demoTries: ["say: hello there", "ask: git push", "form: kite", "tool: hammer", "slow: 200"],
     gone: "This session no longer exists.",
     goneLead: "It was closed or deleted. If it was closed, the owner can still export its history.",
+    running: (command: string) => `running: ${command}`,
     stop: "Stop",
     stopping: "Stopping…",
     menu: "Session menu",
@@ -102,9 +102,11 @@ export const en = {
     close: "Close session",
     delete: "Delete with history",
     closeSure: "Close this session?",
-    closeLead: "This stops the agent. An IDE window stays open. You can still read the conversation.",
+    closeLead:
+      "This stops the agent. An IDE window stays open. You can still read the conversation.",
     deleteSure: "Delete this session and its history?",
-    deleteLead: "This stops the agent and deletes the conversation on every device. You can't undo this.",
+    deleteLead:
+      "This stops the agent and deletes the conversation on every device. You can't undo this.",
     deleteAwayLead:
       "This deletes the conversation on every device. The machine is offline now; if the agent is still running there, the session may come back with it.",
     name: "Name",
@@ -339,10 +341,10 @@ export const en = {
     themes: { system: "System", light: "Light", dark: "Dark" },
     density: "Density",
     densities: { comfortable: "Comfortable", compact: "Compact" },
-    language: "Language",
     notify: "Notifications",
     notifyPage: "Notify me while this page is open in the background",
-    notifyBlocked: "Your browser blocks notifications from this page. Allow them in the browser's settings.",
+    notifyBlocked:
+      "Your browser blocks notifications from this page. Allow them in the browser's settings.",
     notifyNone: "This browser doesn't support notifications on this page.",
     sound: "Play a sound when an agent needs an answer",
     devices: "Devices",
@@ -382,22 +384,28 @@ export const en = {
     tokenProxy: "Run this on that machine:",
     done: "Done",
     addLead: "Scan this with the other device, or open the link there. It works once.",
-    codeIs: "Code",
     expires: (at: string) => `until ${at}`,
     signOut: "Sign out of this device",
     signOutSure: "Sign out and delete everything saved on this device?",
     diagnostics: "Diagnostics",
     copyText: "Copy as text",
     about: "About",
-    version: "Version",
-    page: "Page",
-    relay: "Relay",
     licence: "Licensed under Apache-2.0 or MIT.",
     libraries: "Built with",
-    role: "Your role",
+  },
+
+  units: {
+    now: "now",
+    milliseconds: (count: number) => `${count} ms`,
+    seconds: (count: number | string) => `${count} s`,
+    minutes: (count: number) => `${count} min`,
+    hours: (count: number) => `${count} h`,
   },
 
   trouble: {
+    tooManyRequests: "Too many requests at once. Try again in a moment.",
+    silent: "The relay did not respond in time. Try again.",
+    lost: "The connection was lost before the relay responded. Try again.",
     tooManyUnsent: "Too many unsent messages on this device. Connect first.",
     settledElsewhere: "This question was already answered on another device.",
     offline: "You're offline. Try again once the connection is back.",
