@@ -217,7 +217,9 @@ describe("a page that stays open", () => {
   const count = () => {
     const seen = window as unknown as { listening: number };
     seen.listening = 0;
+    /* eslint-disable @typescript-eslint/unbound-method -- each is called with its own `this` */
     const { addEventListener, removeEventListener } = EventTarget.prototype;
+    /* eslint-enable @typescript-eslint/unbound-method */
     const list = MediaQueryList.prototype as EventTarget;
     list.addEventListener = function (...all) {
       seen.listening += 1;

@@ -317,7 +317,7 @@ export class Connection {
     this.leave();
     const now = this.around.now();
     this.offlineSince ??= now;
-    const wait = waitMs(this.attempt, this.around.random);
+    const wait = waitMs(this.attempt, () => this.around.random());
     this.attempt += 1;
     this.tell({ state: "waiting", since_ms: this.offlineSince, retry_at_ms: now + wait });
     this.timer = setTimeout(() => this.dial(), wait);

@@ -3,11 +3,11 @@ import { duration } from "./format";
 import { en } from "./en";
 
 /** Everything that may name a text, by its path. */
-const sources = import.meta.glob("../../**/*.{svelte,ts}", {
+const sources = import.meta.glob<string>("../../**/*.{svelte,ts}", {
   query: "?raw",
   import: "default",
   eager: true,
-}) as Record<string, string>;
+});
 const code = Object.entries(sources)
   .filter(([path]) => !path.endsWith(".test.ts") && !path.endsWith("text/en.ts"))
   .map(([, source]) => source.replaceAll(/^\s*(\/\/|\*).*$/gm, ""));

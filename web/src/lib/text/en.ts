@@ -85,6 +85,7 @@ export const en = {
   },
 
   session: {
+    conversation: "Conversation",
     empty: "Send a message to start.",
     demo: "This demo agent is a script, with no model behind it. Try one of these:",
     demoTries: ["say: hello there", "ask: git push", "form: kite", "tool: hammer", "slow: 200"],
