@@ -12,7 +12,7 @@ export default ts.config(
     languageOptions: {
       globals: { ...globals.browser, ...globals.node },
       parserOptions: {
-        projectService: { allowDefaultProject: ["*.js"] },
+        projectService: true,
         tsconfigRootDir: import.meta.dirname,
         extraFileExtensions: [".svelte"],
       },
@@ -43,4 +43,6 @@ export default ts.config(
       "svelte/prefer-svelte-reactivity": "off",
     },
   },
+  // Configuration in plain JavaScript has no types to lint with.
+  { files: ["*.js"], ...ts.configs.disableTypeChecked },
 );
