@@ -64,7 +64,7 @@ describe("a link to a question", () => {
     expect([answer.prompt_id, answer.choice_id]).toEqual(["rm -r /old: 1", "no"]);
     // The other one still waits, and takes its place.
     await card.getByText("git pull").first().waitFor();
-    expect(await page.getByText("This question is over.").count()).toBe(0);
+    expect(await page.getByText("This question is closed.").count()).toBe(0);
     await card.getByRole("button", { name: /^No/ }).click();
     machine.close();
     await context.close();
@@ -79,7 +79,7 @@ describe("a link to a question", () => {
     for (let at = 0; at < 40; at += 1) machine.message(machine.session_id, `m${at}`, `Line ${at}`);
     const late = await windows.paired(relay, PHONE);
     await late.page.goto(link(machine.session_id, "git fetch"));
-    const told = late.page.getByRole("status").filter({ hasText: "This question is over." });
+    const told = late.page.getByRole("status").filter({ hasText: "This question is closed." });
     await told.getByText(/Allowed\s+by/).waitFor();
     await late.page.locator(".row.sought").getByText("git fetch").waitFor();
     await shot(late.page, "phone-light-9-late");
@@ -97,7 +97,7 @@ describe("a link to a question", () => {
     );
     const demo = sessions[0]?.session_id ?? "";
     await page.goto(link(demo, "never asked"));
-    await page.getByText("This question is over.").waitFor();
+    await page.getByText("This question is closed.").waitFor();
     await context.close();
   });
 });
@@ -113,13 +113,13 @@ describe("a form", () => {
     await say(page, "form: kite");
     await page.getByText("has 3 questions for you").first().waitFor();
     expect(await answer(page).isDisabled()).toBe(true);
-    await page.getByText("3 questions are not answered yet.").waitFor();
+    await page.getByText("3 questions left to answer.").waitFor();
     await page.getByRole("radio", { name: /The small one/ }).check();
     await page.getByRole("radio", { name: /The large one/ }).check();
     await page.getByRole("checkbox", { name: "Tests" }).check();
     await page.getByRole("checkbox", { name: "A picture" }).check();
     await page.getByRole("textbox", { name: /What belongs to it/ }).fill("a song");
-    await page.getByText("One question is not answered yet.").waitFor();
+    await page.getByText("1 question left to answer.").waitFor();
     await shot(page, "phone-light-7-form");
     await shot(other.page, "desk-light-9-form");
     await page.getByRole("textbox", { name: /What is it called/ }).fill("Ada");
@@ -186,7 +186,7 @@ describe("a message that failed", () => {
     await say(page, "slow: 400");
     await page.locator('article[aria-busy="true"]').waitFor();
     await page.getByRole("textbox", { name: "Message to the agent" }).fill("fail: boom");
-    await page.getByRole("button", { name: "Steer now" }).click();
+    await page.getByRole("button", { name: "Send now" }).click();
     const row = page.locator(".send.failed").filter({ hasText: "fail: boom" });
     await row.getByRole("button", { name: "Try again" }).click();
     await expect.poll(() => sent.length).toBe(2);
@@ -209,17 +209,19 @@ describe("letting somebody in", () => {
     const guest = await windows.device(PHONE);
     await guest.page.goto(to ?? "");
     await guest.page.getByRole("link", { name: /demo/i }).first().click();
-    await guest.page.getByText("You may watch this session, not steer it.").waitFor();
+    await guest.page
+      .getByText("View only: you can't send messages or answer questions here.")
+      .waitFor();
     for (const { context } of [owner, guest]) await context.close();
   });
 
   it("makes a token for a machine, tells it once, and lists it", async () => {
     const { page, context } = await windows.paired(relay, PHONE, { hasTouch: true });
     await page.goto(`${relay.ready.url}/#/settings`);
-    await page.getByRole("button", { name: "Make a token" }).click();
-    await page.getByRole("textbox", { name: "What it is for" }).fill("cellar");
-    await page.getByRole("radio", { name: /Run agents as a machine/ }).check();
-    await page.getByRole("button", { name: "Make it" }).click();
+    await page.getByRole("button", { name: "Create a token" }).click();
+    await page.getByRole("textbox", { name: "Token name" }).fill("cellar");
+    await page.getByRole("radio", { name: /Machine that runs agents/ }).check();
+    await page.getByRole("button", { name: "Create", exact: true }).click();
     const command = page.getByText(/farhelm proxy --relay/);
     await command.waitFor();
     const token = /--token (\S+)/.exec(await command.innerText())?.[1] ?? "";

@@ -39,7 +39,7 @@ afterAll(async () => {
 afterEach(() => expect(windows.complaints.splice(0)).toEqual([]));
 
 async function choose(page: Page, action: string): Promise<void> {
-  await page.getByRole("button", { name: "What to do with this session" }).click();
+  await page.getByRole("button", { name: "Session menu" }).click();
   await page.getByRole("menuitem", { name: action }).click();
 }
 
@@ -62,7 +62,7 @@ async function startDemo(page: Page, title: string): Promise<string> {
   await page.getByRole("button", { name: "New session" }).first().click();
   await page.getByRole("radio", { name: /demo/i }).check();
   await page.getByRole("button", { name: "Start session" }).click();
-  await page.getByText("Say something to begin.").waitFor();
+  await page.getByText("Send a message to start.").waitFor();
   await choose(page, "Rename");
   await page.getByRole("textbox", { name: "Name" }).fill(title);
   await page.getByRole("button", { name: "Save" }).click();
@@ -74,11 +74,11 @@ describe("an earlier conversation", () => {
   it("of this machine is listed; where it cannot go on, the page says why", async () => {
     const { page, context } = await windows.paired(relay, PHONE);
     await page.getByRole("button", { name: "New session" }).first().click();
-    await page.getByRole("tab", { name: "Go on with an earlier one" }).click();
+    await page.getByRole("tab", { name: "Resume" }).click();
     await page.getByText("Mend the kite").waitFor();
     await shot(page, "phone-light-7-earlier");
-    await page.getByRole("button", { name: "Go on", exact: true }).click();
-    await page.getByRole("alert").getByText("It did not start").waitFor();
+    await page.getByRole("button", { name: "Resume", exact: true }).click();
+    await page.getByRole("alert").getByText("Couldn't start the session").waitFor();
     await context.close();
   });
 
@@ -89,7 +89,7 @@ describe("an earlier conversation", () => {
     const { page, context } = await windows.paired(relay);
     await page.getByRole("button", { name: "New session" }).first().click();
     await page.getByRole("combobox", { name: "Machine" }).selectOption("loft");
-    await page.getByRole("tab", { name: "Go on with an earlier one" }).click();
+    await page.getByRole("tab", { name: "Resume" }).click();
     const asked = await machine.hears((frame) => frame.type === "resumable_list");
     const conversation = {
       agent_type: "claude",
@@ -105,7 +105,7 @@ describe("an earlier conversation", () => {
       conversations: [conversation],
     });
     await page.getByText("Paint the loft").waitFor();
-    await page.getByRole("button", { name: "Go on", exact: true }).click();
+    await page.getByRole("button", { name: "Resume", exact: true }).click();
     const wish = await machine.hears((frame) => frame.type === "resume_session");
     expect(wish.conversation_id).toBe("thread-9");
     const session_id = "sess_loft";
@@ -135,7 +135,7 @@ describe("a session that is no longer wanted", () => {
     await second.page.getByRole("link", { name: /Short lived/ }).waitFor();
     await choose(page, "Delete with history");
     const sure = page.getByRole("dialog", { name: "Delete this session and its history?" });
-    await sure.getByText("Nobody can bring the session back").waitFor();
+    await sure.getByText("You can't undo this.").waitFor();
     await sure.getByRole("button", { name: "Cancel" }).click();
     await sure.waitFor({ state: "detached" });
     await page.getByRole("heading", { name: "Short lived" }).waitFor();
@@ -162,7 +162,7 @@ describe("a session that is no longer wanted", () => {
     await first.page.getByText("Machine offline").first().waitFor();
     await choose(first.page, "Delete with history");
     const sure = first.page.getByRole("dialog", { name: "Delete this session and its history?" });
-    await sure.getByText("which is offline now").waitFor();
+    await sure.getByText("The machine is offline now").waitFor();
     await sure.getByRole("button", { name: "Delete with history" }).click();
     for (const { page } of [first, second]) {
       await page.getByRole("link", { name: /Stable/ }).waitFor({ state: "detached" });
@@ -259,8 +259,8 @@ describe("the list", () => {
     await group("Agent").getByRole("button", { name: "Codex" }).click();
     await link(/Spade/).waitFor({ state: "detached" });
     await shot(page, "phone-light-10-filters");
-    await group("State").getByRole("button", { name: "Quiet" }).click();
-    await page.getByText("Nothing matches.").waitFor();
+    await group("State").getByRole("button", { name: "Idle" }).click();
+    await page.getByText("No matching sessions.").waitFor();
     await group("State").getByRole("button", { name: "Running" }).click();
     await link(/Rake/).waitFor();
     // Closed, it still says why the list is short.
@@ -288,7 +288,7 @@ describe("notifications", () => {
       Object.defineProperty(Notification, "permission", { get: () => "denied" });
     });
     await page.reload();
-    await page.getByText("The browser blocks notifications").waitFor();
+    await page.getByText("Your browser blocks notifications").waitFor();
     expect(await box(page).isDisabled()).toBe(true);
     await context.close();
   });
@@ -362,13 +362,11 @@ describe("while nobody serves the page", () => {
     await page.goto("about:blank");
     await relay.kill();
     await page.goto(relay.ready.url);
-    await page.getByText("Farhelm cannot be reached.").waitFor();
+    await page.getByText("Can't reach Farhelm.").waitFor();
     await page.getByRole("link", { name: /demo/i }).first().waitFor();
     await shot(page, "phone-light-9-shell");
     await relay.start();
-    await page
-      .getByText("Farhelm cannot be reached.")
-      .waitFor({ state: "detached", timeout: 90_000 });
+    await page.getByText("Can't reach Farhelm.").waitFor({ state: "detached", timeout: 90_000 });
     await openSession(page, /demo/i);
     await say(page, "say: back again");
     await words(page, "back again", { exact: true }).waitFor();

@@ -258,7 +258,7 @@ it("has nothing on a phone that a finger misses, and nothing wider than the phon
   await page.getByRole("button", { name: "Details" }).click();
   await fits("details");
   await page.keyboard.press("Escape");
-  await page.getByRole("button", { name: "What to do with this session" }).click();
+  await page.getByRole("button", { name: "Session menu" }).click();
   await page.getByRole("menuitem", { name: "Rename" }).waitFor();
   await fits("menu");
   await page.goto(`${relay.ready.url}/#/`);
@@ -283,7 +283,7 @@ it("has nothing on a phone that a finger misses, and nothing wider than the phon
   await page.getByRole("textbox", { name: "Message to the agent" }).fill("say: later");
   await fits("composer while it runs");
   await page.getByRole("button", { name: "Queue" }).click();
-  await page.getByRole("region", { name: "1 message waits" }).waitFor();
+  await page.getByRole("region", { name: "1 message queued" }).waitFor();
   await fits("queue");
   await shot(page, "phone-light-12-queue");
   await page.getByRole("button", { name: "Remove" }).click();

@@ -28,7 +28,7 @@ describe("the way in", () => {
     await page
       .getByRole("textbox", { name: "Six-digit code" })
       .fill(`${code.slice(0, 3)} ${code.slice(3)}`);
-    await page.getByRole("textbox", { name: "Name of this device" }).fill("Ada's phone");
+    await page.getByRole("textbox", { name: "Device name" }).fill("Ada's phone");
     await page.getByRole("button", { name: "Pair" }).click();
     await page.getByRole("heading", { name: "Sessions" }).waitFor();
     await page.goto(`${relay.ready.url}/#/settings`);
@@ -164,7 +164,7 @@ describe("a conversation", () => {
     const file = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("12345") };
     await page.locator('input[type="file"]').setInputFiles(file);
     await say(page, "look at this");
-    await page.getByText("Sent when the files are there.").waitFor();
+    await page.getByText("Will be sent when the files are uploaded.").waitFor();
     go();
     await words(page, "notes.txt, 5 bytes").waitFor();
     expect(await box(page).inputValue()).toBe("");
@@ -209,7 +209,7 @@ describe("a question", () => {
     await openSession(page, /demo/i);
     await say(page, "ask: git push --force");
     await page.getByRole("button", { name: "Edit before allowing" }).click();
-    await page.getByRole("textbox", { name: "Change it before it runs" }).fill("git push");
+    await page.getByRole("textbox", { name: "Edit what will run" }).fill("git push");
     await page.getByRole("button", { name: /^Yes/ }).click();
     await words(page, "ran: git push", { exact: true }).waitFor();
     await page.close();
@@ -236,7 +236,7 @@ describe("a question", () => {
     await say(page, "ask: sleep");
     await page.getByRole("button", { name: /^No/ }).waitFor();
     await page.goto(`${relay.ready.url}/#/settings`);
-    await page.getByText("1 question waits for you").click();
+    await page.getByText("1 question needs your answer").click();
     await page.getByRole("button", { name: /^No/ }).click();
     await words(page, "denied: sleep").waitFor();
     expect(await page.title()).toBe("Farhelm");
@@ -277,10 +277,10 @@ describe("a run", () => {
     await queue.getByRole("button", { name: "Save" }).click();
     await queue.getByText("say: zweite").waitFor();
     await queue.getByRole("button", { name: "Remove" }).last().click();
-    await page.getByRole("region", { name: "1 message waits" }).waitFor();
+    await page.getByRole("region", { name: "1 message queued" }).waitFor();
     await page.getByRole("button", { name: "Stop" }).first().click();
-    await page.getByText("Held after the stop.").waitFor();
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByText("Paused because you stopped the run.").waitFor();
+    await page.getByRole("button", { name: "Resume queue" }).click();
     await words(page, "zweite", { exact: true }).waitFor();
   });
 
@@ -303,7 +303,7 @@ describe("a run", () => {
       };
       look();
     }, key);
-    await page.getByRole("button", { name: "Steer now" }).click();
+    await page.getByRole("button", { name: "Send now" }).click();
     await words(page, "turn left", { exact: true }).waitFor();
     const places = await page.evaluate(() => (window as unknown as { places: boolean[] }).places);
     expect(places.length).toBeGreaterThan(0);
@@ -327,7 +327,7 @@ describe("a run of another machine", () => {
     const live = page.locator('article[aria-busy="true"]');
     await live.getByText("going straight").waitFor();
     await box(page).fill("turn left");
-    await page.getByRole("button", { name: "Steer now" }).click();
+    await page.getByRole("button", { name: "Send now" }).click();
     const sent = await machine.hears((frame) => frame.type === "send_message");
     const { client_message_id } = sent;
     const steers = words(page, "turn left", { exact: true });
@@ -358,19 +358,19 @@ describe("a new session", () => {
     await page.getByRole("radio", { name: /demo/i }).check();
     await page.getByRole("combobox", { name: "Folder" }).fill("");
     await page.getByRole("button", { name: "Start session" }).click();
-    await page.getByText("Say something to begin.").waitFor();
+    await page.getByText("Send a message to start.").waitFor();
     await shot(page, "desk-light-10-new");
     await page.getByRole("button", { name: "say: hello there" }).click();
     await words(page, "hello there", { exact: true }).waitFor();
-    await page.getByRole("button", { name: "What to do with this session" }).click();
+    await page.getByRole("button", { name: "Session menu" }).click();
     await page.getByRole("menuitem", { name: "Rename" }).click();
     await page.getByRole("textbox", { name: "Name" }).fill("Second wind");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: "Second wind" }).waitFor();
-    await page.getByRole("button", { name: "What to do with this session" }).click();
+    await page.getByRole("button", { name: "Session menu" }).click();
     await page.getByRole("menuitem", { name: "Archive" }).click();
     await page.getByRole("button", { name: "Archived (1)" }).waitFor();
-    await page.getByRole("button", { name: "What to do with this session" }).click();
+    await page.getByRole("button", { name: "Session menu" }).click();
     await page.getByRole("menuitem", { name: "Close session" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Close session" }).click();
     await page.getByText("This session is closed.").waitFor();
@@ -382,14 +382,14 @@ describe("a new session", () => {
     await page.getByRole("button", { name: "New session" }).first().click();
     await page.getByRole("radio", { name: /broken/i }).check();
     await page.getByRole("button", { name: "Start session" }).click();
-    const failed = page.getByRole("alert").getByText("It did not start");
+    const failed = page.getByRole("alert").getByText("Couldn't start the session");
     await failed.waitFor();
     await shot(page, "phone-light-6-failed");
     await page.getByRole("button", { name: "Try again" }).click();
     await failed.waitFor();
     await page.getByRole("radio", { name: /demo/i }).check();
     await page.getByRole("button", { name: "Start session" }).click();
-    await page.getByText("Say something to begin.").waitFor();
+    await page.getByText("Send a message to start.").waitFor();
     await page.close();
   });
 });
@@ -402,7 +402,9 @@ describe("somebody who may only watch", () => {
     await viewer.page.getByRole("link", { name: /demo/i }).first().click();
     await say(owner.page, "ask: open the gate");
     await viewer.page.getByText("open the gate").first().waitFor();
-    await viewer.page.getByText("You may watch this session, not steer it.").waitFor();
+    await viewer.page
+      .getByText("View only: you can't send messages or answer questions here.")
+      .waitFor();
     expect(await viewer.page.getByRole("button", { name: /^(Yes|No|Always|Stop)/ }).count()).toBe(
       0,
     );

@@ -38,12 +38,12 @@ describe("without a connection", () => {
     await say(page, "say: before the tunnel");
     await words(page, "before the tunnel", { exact: true }).waitFor();
     await relay.kill();
-    await page.getByText(/No connection since/).waitFor();
+    await page.getByText(/Offline since/).waitFor();
     await say(page, "say: from the tunnel");
-    await page.getByText("Waits for the connection").waitFor();
+    await page.getByText("Waiting for the connection").waitFor();
     await shot(page, "phone-light-5-offline");
     await relay.start();
-    await page.getByText(/No connection since/).waitFor({ state: "detached", timeout: 90_000 });
+    await page.getByText(/Offline since/).waitFor({ state: "detached", timeout: 90_000 });
     await words(page, "from the tunnel", { exact: true }).waitFor();
     for (const said of ["before the tunnel", "from the tunnel"]) {
       expect(await words(page, said, { exact: true }).count()).toBe(1);
@@ -66,9 +66,9 @@ describe("without a connection", () => {
     await relay.kill();
     await box(page).press("End");
     await page.keyboard.type("ght");
-    await page.getByText(/No connection since/).waitFor();
+    await page.getByText(/Offline since/).waitFor();
     await relay.start();
-    await page.getByText(/No connection since/).waitFor({ state: "detached", timeout: 90_000 });
+    await page.getByText(/Offline since/).waitFor({ state: "detached", timeout: 90_000 });
     expect(await box(page).inputValue()).toBe("half a thought");
     await box(page).fill("");
     await say(page, "say: and we go on");
@@ -126,10 +126,10 @@ describe("a session of ten thousand messages", () => {
     await page.getByRole("button", { name: "Latest" }).waitFor();
     const before = await atRest(scroller);
     machine.message(id, "late", "A late word.");
-    await page.getByRole("button", { name: "New below" }).waitFor();
+    await page.getByRole("button", { name: "New messages" }).waitFor();
     const after = await atRest(scroller);
     expect(Math.abs(after - before)).toBeLessThan(4);
-    await page.getByRole("button", { name: "New below" }).click();
+    await page.getByRole("button", { name: "New messages" }).click();
     await words(page, "A late word.").first().waitFor();
     machine.close();
     await context.close();
@@ -217,7 +217,9 @@ describe("a page that stays open", () => {
   const count = () => {
     const seen = window as unknown as { listening: number };
     seen.listening = 0;
+    /* eslint-disable @typescript-eslint/unbound-method -- each is called with its own `this` */
     const { addEventListener, removeEventListener } = EventTarget.prototype;
+    /* eslint-enable @typescript-eslint/unbound-method */
     const list = MediaQueryList.prototype as EventTarget;
     list.addEventListener = function (...all) {
       seen.listening += 1;
@@ -390,7 +392,7 @@ describe("a fair page", () => {
       await page.getByRole("button", { name: /Do not answer/ }).click();
       await words(page, "not answered", { exact: true }).last().waitFor();
       await page.goto(`${page.url()}/p/gone`);
-      await page.getByText("This question is over.").waitFor();
+      await page.getByText("This question is closed.").waitFor();
       expect(await serious(page)).toEqual([]);
       await page.getByRole("button", { name: "Details" }).click();
       await page.getByRole("dialog").waitFor();
@@ -398,7 +400,7 @@ describe("a fair page", () => {
       await page.keyboard.press("Escape");
       await page.goto(`${relay.ready.url}/#/settings`);
       await page.getByRole("heading", { name: "Devices" }).waitFor();
-      await page.getByRole("button", { name: "Make a token" }).click();
+      await page.getByRole("button", { name: "Create a token" }).click();
       expect(await serious(page)).toEqual([]);
       await page.goto(`${relay.ready.url}/#/`);
       await page.getByRole("button", { name: "New session" }).first().click();

@@ -55,11 +55,12 @@ fn shots() -> PathBuf {
     shell::target().join("page-shots")
 }
 
-/// Format, types and tests of the page.
+/// Format, lints, types and tests of the page.
 pub(crate) fn check() -> Result<(bool, Tally), String> {
     installed()?;
     let mut well =
         shell::succeeds(node(&["node_modules/prettier/bin/prettier.cjs", "--check", "."]))?;
+    well &= shell::succeeds(node(&["node_modules/eslint/bin/eslint.js", "."]))?;
     let types = ["node_modules/svelte-check/bin/svelte-check", "--fail-on-warnings"];
     well &= shell::succeeds(node(&types))?;
     let (passes, tally) = run_tests(&[])?;

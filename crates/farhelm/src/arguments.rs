@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line.
 //!
 //! **Invariant**: every flag has an environment variable and a key of the configuration file, by
 //! the same rule; nothing here names them (`settings` adds them to all).
@@ -34,12 +34,12 @@ use crate::bench;
     arg_required_else_help = true,
     disable_help_subcommand = true,
     max_term_width = 100,
-    after_help = "Example:\n  farhelm up\n\n`farhelm COMMAND --help` has an example of each. Every \
+    after_help = "Example:\n  farhelm up\n\n`farhelm COMMAND --help` has examples. Every \
                   flag is also an environment variable\n(--some-name: FARHELM_SOME_NAME) and a key \
                   of farhelm.toml (some-name)."
 )]
 pub(crate) struct Arguments {
-    /// The configuration file, in place of farhelm.toml in the configuration folder
+    /// Configuration file [default: farhelm.toml in the configuration folder]
     #[arg(long, global = true, value_name = "FILE", env = "FARHELM_CONFIG")]
     pub(crate) config: Option<PathBuf>,
     #[command(subcommand)]
@@ -72,7 +72,7 @@ pub(crate) enum Command {
 /// Where the data lives.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DataFolder {
-    /// The data folder, in place of the platform's
+    /// Data folder [default: the platform's data folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! What a machine is told about its agents: which there are, where they may work, and how much.
+//! A machine's agents: which ones, where they may work, and their limits.
 
 use std::path::PathBuf;
 
@@ -9,27 +9,28 @@ use serde::Deserialize;
 
 use super::Ide;
 
-/// Agents, their folders and their bounds.
+/// Agents, their folders and their limits.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Hosting {
-    /// An agent of your own, or a change to a known one, as JSON with name, command, args and env
-    /// (in the file: tables named agents); repeatable
+    /// Add an agent or change a known one: JSON with name, command, args and env (in the file:
+    /// [[agents]] tables); repeatable
     #[arg(long, value_name = "JSON", value_parser = agent)]
     pub(crate) agents: Vec<AgentSetting>,
-    /// A folder to offer to whoever starts a session; repeatable
+    /// Suggest this folder when someone starts a session; repeatable
     #[arg(long, value_name = "DIR", value_delimiter = ',')]
     pub(crate) workspaces: Vec<String>,
-    /// A folder in which agents may be started; repeatable [default: anywhere]
+    /// Restrict agents to this folder; repeatable [default: no restriction]
     #[arg(long, value_name = "DIR", value_delimiter = ',')]
     pub(crate) allowed_roots: Vec<String>,
-    /// Agents' programs that may run at once
+    /// Maximum number of agent programs that run at a time
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) agents_max: u32,
-    /// End an agent's program that had nothing to do for so long; its next message starts it
-    /// again [0: never]
+    /// Stop an agent program after this many idle minutes; its next message starts it again
+    /// (0: never)
     #[arg(long, value_name = "N", default_value_t = 30)]
     pub(crate) idle_stop_minutes: u32,
-    /// Memory of one agent and all that it started; one that takes more is ended [0: no bound]
+    /// Memory limit for one agent and everything it starts; an agent that exceeds it is stopped
+    /// (0: no limit)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) agent_memory_mib: u32,
     #[command(flatten)]
@@ -85,7 +86,7 @@ fn agent(text: &str) -> Result<AgentSetting, String> {
         serde_json::from_str(text).map_err(|error| error.to_string())?;
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     if name.is_empty() || !name.chars().all(is_plain) {
-        return Err("name must have letters, digits, - _ and . only".to_owned());
+        return Err("name may contain only letters, digits, -, _ and .".to_owned());
     }
     Ok(AgentSetting { name, command, args, env: env.into_iter().collect() })
 }

@@ -1,4 +1,4 @@
-//! The commands that talk to a relay and end.
+//! Commands that talk to a running relay.
 
 use std::path::PathBuf;
 
@@ -6,23 +6,23 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::{DataFolder, Hosting};
 
-/// Which relay, and who asks.
+/// Which relay to use, and with which credential.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Reach {
-    /// The relay's address [default: the one that runs on the data folder]
+    /// Address of the relay [default: the relay that runs on the data folder]
     #[arg(long, value_name = "URL", env = "FARHELM_URL")]
     pub(crate) relay: Option<String>,
-    /// The token to show [default: owner.token in the data folder]
+    /// Token to authenticate with [default: owner.token in the data folder]
     #[arg(long, value_name = "TOKEN", env = "FARHELM_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
-    /// Trust these certificates too (PEM): the relay's own, or of whoever signed it
+    /// Also trust these certificates (PEM): the relay's own, or the authority that signed it
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_ca: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) data: DataFolder,
 }
 
-/// A code, link and QR for another device: one use, 5 minutes
+/// Print a code, link and QR code that pair another device (works once, for 5 minutes)
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  farhelm pair")]
 pub(crate) struct Pair {
@@ -36,7 +36,7 @@ pub(crate) struct Pair {
     pub(crate) json: bool,
 }
 
-/// Make, list and revoke tokens
+/// Create, list and revoke tokens
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  farhelm token create --role viewer --name wall-display\n  \
@@ -59,24 +59,24 @@ pub(crate) enum TokenTask {
 /// What a token allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RoleWord {
-    /// Everything, also deleting and managing tokens
+    /// Full access, including deleting sessions and managing tokens
     Owner,
-    /// Sends, answers, steers, launches, closes
+    /// Can send, answer, steer, launch and close
     Operator,
-    /// Watches only
+    /// Can only watch
     Viewer,
     /// For a proxy, not a person
     Proxy,
 }
 
-/// Make a token; it is shown this once
+/// Create a token and print it (it is shown only once)
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  farhelm token create --role proxy --name workshop --json")]
 pub(crate) struct TokenCreate {
-    /// What it allows
+    /// What the token allows
     #[arg(long, value_enum)]
     pub(crate) role: RoleWord,
-    /// What people call it [default: the role]
+    /// Name shown in lists [default: the role]
     #[arg(long)]
     pub(crate) name: Option<String>,
     #[command(flatten)]
@@ -97,11 +97,11 @@ pub(crate) struct TokenList {
     pub(crate) json: bool,
 }
 
-/// Revoke a token; what it opened closes at once
+/// Revoke a token and close its connections immediately
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  farhelm token revoke tok_0123456789abcdef")]
 pub(crate) struct TokenRevoke {
-    /// Its id, from the list
+    /// Id of the token, from `farhelm token list`
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) reach: Reach,
@@ -116,7 +116,7 @@ pub(crate) struct TokenRevoke {
 pub(crate) struct Sessions {
     #[command(flatten)]
     pub(crate) reach: Reach,
-    /// Also those that are put away
+    /// Include archived sessions
     #[arg(long)]
     pub(crate) all: bool,
     /// Print JSON
@@ -124,28 +124,28 @@ pub(crate) struct Sessions {
     pub(crate) json: bool,
 }
 
-/// Send a message to an agent and wait until it has it
+/// Send a message to an agent and wait until it is delivered
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  farhelm send demo \"say: hello there\"\n  echo \"fix the \
-                        tests\" | farhelm send demo -\n\nEnds with 0 when the message was delivered, \
-                        with 1 when it failed.")]
+                        tests\" | farhelm send demo -\n\nExit code: 0 if the message was delivered, \
+                        1 if it failed.")]
 pub(crate) struct Send {
-    /// The session: its id, at least 4 characters of its beginning, or its name
+    /// Session id, at least the first 4 characters of it, or the session's name
     pub(crate) session: String,
-    /// The message; `-` reads it from standard input
+    /// Message text; `-` reads it from standard input
     pub(crate) text: String,
-    /// Its id: sending again with the same id never delivers twice [default: a new one]
+    /// Message id; a message with the same id is never delivered twice [default: a new id]
     #[arg(long)]
     pub(crate) id: Option<String>,
-    /// End as soon as the relay has it on disk
+    /// Exit as soon as the relay has stored the message
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Give up waiting after this long [default: never]
+    /// Stop waiting after N milliseconds [default: wait until the outcome is known]
     #[arg(long, value_name = "N")]
     pub(crate) timeout_ms: Option<u64>,
     #[command(flatten)]
     pub(crate) reach: Reach,
-    /// Print the last state as JSON
+    /// Print the final state as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -155,20 +155,20 @@ pub(crate) struct Send {
 #[command(after_help = "Examples:\n  farhelm tail demo\n  farhelm tail demo --after 0 --json\n  \
                         farhelm tail demo --dialect control")]
 pub(crate) struct Tail {
-    /// The session: its id, at least 4 characters of its beginning, or its name
+    /// Session id, at least the first 4 characters of it, or the session's name
     pub(crate) session: String,
-    /// Begin after this event; 0 is the very beginning
+    /// Start after this event; 0 shows the whole history
     #[arg(long, value_name = "SEQUENCE", conflicts_with = "last")]
     pub(crate) after: Option<u64>,
-    /// Begin this many events before the end
+    /// Start this many events before the end
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub(crate) last: u64,
     #[command(flatten)]
     pub(crate) reach: Reach,
-    /// As a client of another dialect sees it, from now on
+    /// Show new events as a client of this dialect sees them
     #[arg(long, value_name = "NAME", conflicts_with_all = ["after", "last"])]
     pub(crate) dialect: Option<Dialect>,
-    /// Print every event as a line of JSON
+    /// Print each event as a line of JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -186,52 +186,52 @@ pub(crate) enum Dialect {
     Webchannel,
 }
 
-/// Join a session in this terminal: read it, type, answer its questions
+/// Join a session in this terminal: read it, send messages, answer questions
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  farhelm attach demo")]
 pub(crate) struct Attach {
-    /// The session: its id, at least 4 characters of its beginning, or its name
+    /// Session id, at least the first 4 characters of it, or the session's name
     pub(crate) session: String,
     #[command(flatten)]
     pub(crate) reach: Reach,
 }
 
-/// Start an agent in this folder, in this terminal and on every other client
+/// Start an agent in this folder and attach this terminal to it
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  farhelm run claude\n  farhelm run codex --workspace \
-                        ~/src/project --model gpt-5\n  farhelm run claude -- --add-dir ../lib\n\nThe agent runs under the proxy: leaving \
-                        this terminal does not end it, and a phone sees the same session.")]
+                        ~/src/project --model gpt-5\n  farhelm run claude -- --add-dir ../lib\n\nThe agent runs under the proxy. It keeps \
+                        running when you leave this terminal, and other devices see the same session.")]
 pub(crate) struct Run {
-    /// Which agent
+    /// Agent to start
     pub(crate) agent: String,
-    /// In which folder [default: this one]
+    /// Folder to work in [default: the current folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<PathBuf>,
-    /// With which model
+    /// Model to use [default: the agent's own]
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// In which permission mode
+    /// Permission mode to use [default: the agent's own]
     #[arg(long, value_name = "NAME", visible_alias = "permission-mode")]
     pub(crate) mode: Option<String>,
-    /// On which machine [default: any that has the agent]
+    /// Machine to run on [default: any machine that has the agent]
     #[arg(long, value_name = "LABEL")]
     pub(crate) machine: Option<String>,
     #[command(flatten)]
     pub(crate) reach: Reach,
-    /// For the agent's own program, after --; needs the owner's credential
+    /// Arguments for the agent's own program, after `--` (owner only)
     #[arg(last = true, value_name = "ARGS")]
     pub(crate) arguments: Vec<String>,
 }
 
-/// A session on standard input and output, as Claude Code would be
+/// Serve a session on standard input and output, as Claude Code would
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  farhelm control --session demo\n\nFor programs that are built on \
-                        the Claude Agent SDK: pathToClaudeCodeExecutable is this binary, \
-                        executableArgs is [\"control\", \"--session\", ID]."
+    after_help = "Example:\n  farhelm control --session demo\n\nFor programs built on the \
+                        Claude Agent SDK: set pathToClaudeCodeExecutable to this binary \
+                        and executableArgs to [\"control\", \"--session\", ID]."
 )]
 pub(crate) struct Control {
-    /// The session: its id, at least 4 characters of its beginning, or its name
+    /// Session id, at least the first 4 characters of it, or the session's name
     #[arg(long, value_name = "SESSION")]
     pub(crate) session: Option<String>,
     #[command(flatten)]
@@ -245,11 +245,11 @@ pub(crate) struct Control {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  farhelm answer demo prompt_1 yes")]
 pub(crate) struct Answer {
-    /// The session: its id, at least 4 characters of its beginning, or its name
+    /// Session id, at least the first 4 characters of it, or the session's name
     pub(crate) session: String,
-    /// The question, as `farhelm tail` shows it
+    /// Id of the question, as `farhelm tail` shows it
     pub(crate) prompt: String,
-    /// The choice, as `farhelm tail` shows it
+    /// Id of the choice, as `farhelm tail` shows it
     pub(crate) choice: String,
     #[command(flatten)]
     pub(crate) reach: Reach,
@@ -258,11 +258,11 @@ pub(crate) struct Answer {
     pub(crate) json: bool,
 }
 
-/// Stop what the agent is doing
+/// Stop the current run
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  farhelm interrupt demo")]
 pub(crate) struct Interrupt {
-    /// The session: its id, at least 4 characters of its beginning, or its name
+    /// Session id, at least the first 4 characters of it, or the session's name
     pub(crate) session: String,
     #[command(flatten)]
     pub(crate) reach: Reach,
@@ -271,26 +271,26 @@ pub(crate) struct Interrupt {
     pub(crate) json: bool,
 }
 
-/// Start a session, or list what can be started
+/// Start a session, or list the available agents
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  farhelm launch\n  farhelm launch claude --workspace \
                         ~/src/project --worktree")]
 pub(crate) struct Launch {
-    /// Which agent; without one, those that there are are listed
+    /// Agent to start; omit to list the available agents
     pub(crate) agent: Option<String>,
-    /// In which folder of its machine
+    /// Folder to work in, on that machine
     #[arg(long, value_name = "DIR")]
     pub(crate) workspace: Option<String>,
-    /// On which machine
+    /// Machine to run on [default: any machine that has the agent]
     #[arg(long, value_name = "LABEL")]
     pub(crate) machine: Option<String>,
-    /// With which model
+    /// Model to use [default: the agent's own]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// In which permission mode
+    /// Permission mode to use [default: the agent's own]
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<String>,
-    /// In a git working tree of its own
+    /// Work in a new git worktree
     #[arg(long)]
     pub(crate) worktree: bool,
     #[command(flatten)]
@@ -300,23 +300,23 @@ pub(crate) struct Launch {
     pub(crate) json: bool,
 }
 
-/// Go on with a conversation that an agent keeps, or list them
+/// Resume an earlier conversation of an agent, or list them
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  farhelm resume\n  farhelm resume --agent claude \
                         0c1f5a6e-1f6b-4b3e-9a55-1f2e3d4c5b6a")]
 pub(crate) struct Resume {
-    /// The conversation as the list names it; without one, the newest are listed
+    /// Conversation id; omit to list the newest conversations
     pub(crate) conversation: Option<String>,
-    /// Of which agent
+    /// Only conversations of this agent
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// On which machine [default: the one that was active last]
+    /// Machine to look on [default: the one that was active last]
     #[arg(long, value_name = "LABEL")]
     pub(crate) machine: Option<String>,
-    /// Go on in a copy, and leave the conversation as it is
+    /// Resume a copy and leave the original conversation unchanged
     #[arg(long)]
     pub(crate) fork: bool,
-    /// List at most so many
+    /// Maximum number to list
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) limit: u32,
     #[command(flatten)]
@@ -326,11 +326,11 @@ pub(crate) struct Resume {
     pub(crate) json: bool,
 }
 
-/// Close a session; its history stays
+/// Close a session (its history is kept)
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  farhelm close demo")]
 pub(crate) struct Close {
-    /// The session: its id, at least 4 characters of its beginning, or its name
+    /// Session id, at least the first 4 characters of it, or the session's name
     pub(crate) session: String,
     #[command(flatten)]
     pub(crate) reach: Reach,
@@ -339,23 +339,23 @@ pub(crate) struct Close {
     pub(crate) json: bool,
 }
 
-/// What the doctor may look at alone
+/// A part of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum DoctorTopic {
-    /// Panels of IDEs: what moved in those that changed
+    /// IDE panels: what changed in those that no longer match
     Cdp,
 }
 
-/// What is wrong, and what to do about it
+/// Find problems and suggest fixes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  farhelm doctor\n  farhelm doctor cdp")]
 pub(crate) struct Doctor {
-    /// Look at this alone
+    /// Run only these checks
     #[arg(value_name = "TOPIC")]
     pub(crate) topic: Option<DoctorTopic>,
     #[command(flatten)]
     pub(crate) reach: Reach,
-    /// Where a relay would listen
+    /// Address to check for a relay
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4780")]
     pub(crate) listen: std::net::SocketAddr,
     #[command(flatten)]

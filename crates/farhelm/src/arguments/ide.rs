@@ -1,4 +1,4 @@
-//! IDEs and browsers whose panels are looked at.
+//! IDEs and browsers whose agent panels Farhelm uses.
 
 use std::path::PathBuf;
 
@@ -9,19 +9,19 @@ use serde::Deserialize;
 use super::agents::at_home;
 use crate::folders;
 
-/// Where panels are, and what may be started to have some.
+/// Where panels are, and which IDEs may be started.
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_field_names, reason = "each is the name of its flag")]
 pub(crate) struct Ide {
-    /// A debug port of an IDE or browser whose agents to show: PORT, or 127.0.0.1:PORT;
-    /// repeatable. Every program of this computer can use such a port
+    /// Debug port of an IDE or browser whose agents to show: PORT or 127.0.0.1:PORT;
+    /// repeatable. Any program on this computer can use such a port
     #[arg(long, value_name = "PORT", value_delimiter = ',', value_parser = port)]
     pub(crate) ide_ports: Vec<String>,
-    /// An IDE that may be started, as JSON with profiles, command, args, env and port (in the
-    /// file: tables named ide.start); repeatable
+    /// An IDE that Farhelm may start: JSON with profiles, command, args, env and port (in the
+    /// file: [[ide.start]] tables); repeatable
     #[arg(long, value_name = "JSON", value_parser = program)]
     pub(crate) ide_start: Vec<IdeProgram>,
-    /// The folder of your own profiles [default: profiles beside farhelm.toml]
+    /// Folder with your own profiles [default: profiles, next to farhelm.toml]
     #[arg(long, value_name = "DIR")]
     pub(crate) ide_profiles: Option<PathBuf>,
 }
@@ -39,7 +39,7 @@ impl Ide {
     }
 }
 
-/// Look at the panels of IDEs and browsers
+/// Inspect agent panels in IDEs and browsers
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  farhelm cdp inspect --ide-ports 9222",
@@ -56,14 +56,14 @@ pub(crate) enum CdpTask {
     Inspect(Inspect),
 }
 
-/// Which targets there are, which profile fits, and which landmarks are found
+/// List debug targets, the profile that matches each, and the landmarks found
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  farhelm cdp inspect --ide-ports 9222\n  farhelm cdp inspect \
                   --watch")]
 pub(crate) struct Inspect {
     #[command(flatten)]
     pub(crate) ide: Ide,
-    /// Look again each five seconds, and show what changed
+    /// Repeat every five seconds and show what changed
     #[arg(long)]
     pub(crate) watch: bool,
     /// Print JSON
@@ -74,12 +74,12 @@ pub(crate) struct Inspect {
 /// Reads a port of this machine. Others are refused: a debug port is the whole IDE.
 fn port(text: &str) -> Result<String, String> {
     let (host, port) = text.rsplit_once(':').unwrap_or(("127.0.0.1", text));
-    let port: u16 = port.parse().map_err(|_| format!("{port:?} is no port"))?;
+    let port: u16 = port.parse().map_err(|_| format!("{port:?} is not a port number"))?;
     if port == 0 {
-        return Err("a port is a number from 1".to_owned());
+        return Err("the port must be at least 1".to_owned());
     }
     if !["127.0.0.1", "[::1]", "localhost"].contains(&host) {
-        return Err("only ports of this computer are attached to: 127.0.0.1:PORT".to_owned());
+        return Err("only ports on this computer are allowed: 127.0.0.1:PORT".to_owned());
     }
     Ok(format!("{host}:{port}"))
 }
@@ -100,12 +100,12 @@ fn program(text: &str) -> Result<IdeProgram, String> {
     let Written { profiles, command, args, env, port } =
         serde_json::from_str(text).map_err(|error| error.to_string())?;
     if profiles.is_empty() || command.is_empty() || port == 0 {
-        return Err("profiles, command and port must say something".to_owned());
+        return Err("profiles, command and port are required".to_owned());
     }
     let usual = || ["--remote-debugging-port={port}", "{workspace}"].map(str::to_owned).to_vec();
     let (command, args) = (at_home(&command), args.unwrap_or_else(usual));
     if !args.iter().any(|argument| argument.contains("{port}")) {
-        return Err("args must hand over {port}, or the IDE opens no debug port".to_owned());
+        return Err("args must contain {port}, otherwise the IDE opens no debug port".to_owned());
     }
     Ok(IdeProgram { profiles, command, args, env: env.into_iter().collect(), port })
 }

@@ -1,40 +1,40 @@
-//! Whom to call when nobody is looking.
+//! Notifications when nobody is watching.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// Where help lists them.
-const HEADING: &str = "When nobody is watching (docs/notify.md)";
+/// Heading in `--help`.
+const HEADING: &str = "Notifications, when nobody is watching (docs/notify.md)";
 
-/// Where and when to call. Without a target nothing is called.
+/// Where and when to notify. Off without a target.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Notify {
     /// Publish to this ntfy topic
     #[arg(long = "notify-ntfy", help_heading = HEADING, value_name = "URL", hide_env_values = true)]
     pub(crate) ntfy: Option<String>,
-    /// The access token for the topic is in this file
+    /// File with the access token for the topic
     #[arg(long = "notify-ntfy-token-file", help_heading = HEADING, value_name = "FILE")]
     pub(crate) ntfy_token_file: Option<PathBuf>,
-    /// Post JSON here, signed with the secret
+    /// Post JSON to this URL, signed with the secret
     #[arg(long = "notify-webhook", help_heading = HEADING, value_name = "URL", hide_env_values = true)]
     pub(crate) webhook: Option<String>,
-    /// The secret that signs for the webhook is in this file
+    /// File with the webhook signing secret (at least 16 characters)
     #[arg(long = "notify-secret-file", help_heading = HEADING, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
-    /// Run this command, with the shell
+    /// Run this shell command
     #[arg(long = "notify-command", help_heading = HEADING, value_name = "COMMAND")]
     pub(crate) command: Option<String>,
-    /// What to call for
+    /// When to notify
     #[arg(long = "notify-on", help_heading = HEADING, value_name = "WHAT", value_delimiter = ',', value_enum,
           default_values = ["prompt", "run", "failure"])]
     pub(crate) on: Vec<Occasion>,
 }
 
-/// What is worth a call.
+/// A reason to notify.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Occasion {
-    /// A question waits
+    /// An agent asks a question
     Prompt,
     /// A run ended
     Run,

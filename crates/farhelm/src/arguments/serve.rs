@@ -8,7 +8,7 @@ use clap::Args;
 use super::agents::Hosting;
 use super::{DataFolder, Notify};
 
-/// The relay, and a proxy for this machine, in one process
+/// Run the relay and a proxy for this machine in one process
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  farhelm up\n  farhelm up --listen 127.0.0.1:0 --data /tmp/try \
@@ -21,7 +21,7 @@ pub(crate) struct Up {
     pub(crate) machine: Machine,
 }
 
-/// The relay alone; proxies connect from other machines
+/// Run the relay alone; proxies connect from other machines
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  farhelm relay --listen 192.168.1.10:4780 --tls-cert chain.pem \
@@ -32,20 +32,20 @@ pub(crate) struct Relay {
     pub(crate) serve: Serve,
 }
 
-/// A proxy: runs the agents of this machine for a relay elsewhere
+/// Run a proxy: it runs this machine's agents for a relay elsewhere
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  farhelm token create --role proxy --name workshop   # where the \
-                        relay is\n  farhelm proxy --relay https://relay.example.org --token fh_..."
+    after_help = "Example:\n  farhelm token create --role proxy --name workshop   # on the \
+                        relay's computer\n  farhelm proxy --relay https://relay.example.org --token fh_..."
 )]
 pub(crate) struct Proxy {
-    /// The relay's address
+    /// Address of the relay
     #[arg(long, value_name = "URL", env = "FARHELM_URL")]
     pub(crate) relay: Option<String>,
-    /// A token of role proxy
+    /// Token with the role proxy
     #[arg(long, value_name = "TOKEN", env = "FARHELM_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<String>,
-    /// Trust these certificates too (PEM): the relay's own, or of whoever signed it
+    /// Also trust these certificates (PEM): the relay's own, or the authority that signed it
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_ca: Option<PathBuf>,
     #[command(flatten)]
@@ -54,10 +54,10 @@ pub(crate) struct Proxy {
     pub(crate) machine: Machine,
 }
 
-/// What a proxy is told about its machine.
+/// Settings of a proxy's machine.
 #[derive(Debug, Args)]
 pub(crate) struct Machine {
-    /// What people call this machine [default: the computer's name]
+    /// Name of this machine [default: the computer's name]
     #[arg(long = "machine", value_name = "LABEL")]
     pub(crate) label: Option<String>,
     /// Do not start the demo session
@@ -67,69 +67,69 @@ pub(crate) struct Machine {
     pub(crate) agents: Hosting,
 }
 
-/// What a relay is told.
+/// Settings of a relay.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// Where to listen; port 0 picks a free one
+    /// Address to listen on; port 0 picks a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4780")]
     pub(crate) listen: SocketAddr,
     #[command(flatten)]
     pub(crate) data: DataFolder,
-    /// Write address and tokens here, as JSON, when the relay serves
+    /// Write the address and tokens to this file (JSON) once the relay is ready
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
-    /// HTTPS with this certificate chain (PEM)
+    /// Serve HTTPS with this certificate chain (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
-    /// The key of the certificate (PEM)
+    /// Private key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// The address that people use, behind a reverse proxy or tunnel
+    /// Address that people use to reach the relay, behind a reverse proxy or tunnel
     #[arg(long, value_name = "URL")]
     pub(crate) public_url: Option<String>,
-    /// Whose forwarding headers to believe; repeatable
+    /// Trust X-Forwarded-* headers from this address; repeatable
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub(crate) trusted_proxy: Vec<IpAddr>,
-    /// A further origin whose pages may connect; repeatable
+    /// Allow pages from this origin to connect; repeatable
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     pub(crate) allow_origin: Vec<String>,
-    /// How long a send waits for a machine that is away
+    /// How long a message waits for a machine that is offline (ms)
     #[arg(long, value_name = "N", default_value_t = 30_000)]
     pub(crate) send_grace_ms: u64,
-    /// How long a launch may take
+    /// How long starting a session may take (ms)
     #[arg(long, value_name = "N", default_value_t = 30_000)]
     pub(crate) launch_timeout_ms: u64,
-    /// How often peers are asked for a sign of life
+    /// How often peers send a heartbeat (ms)
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) heartbeat_interval_ms: u64,
-    /// Silence after which a connection is stale
+    /// Close a connection after this much silence (ms)
     #[arg(long, value_name = "N", default_value_t = 30_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) heartbeat_timeout_ms: u64,
-    /// The largest frame
+    /// Maximum size of a frame
     #[arg(long, value_name = "N", default_value_t = 5 * 1024 * 1024)]
     pub(crate) max_frame_bytes: usize,
-    /// The largest content of one send
+    /// Maximum size of a message's text
     #[arg(long, value_name = "N", default_value_t = 100 * 1024)]
     pub(crate) max_content_bytes: usize,
-    /// The largest upload
+    /// Maximum size of an upload
     #[arg(long, value_name = "N", default_value_t = 50 * 1024 * 1024)]
     pub(crate) max_upload_bytes: u64,
-    /// Sends of one client in ten seconds
+    /// Maximum number of messages per client in ten seconds
     #[arg(long = "sends-per-10s", value_name = "N", default_value_t = 30)]
     pub(crate) sends_per_10s: u32,
-    /// Frames of one client in a minute
+    /// Maximum number of frames per client in a minute
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub(crate) frames_per_minute: u32,
-    /// How many requests for the history of one session may wait for each other
+    /// Maximum number of queued history requests per client and session
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) history_requests_waiting: usize,
-    /// How many prompts of one session may be open at once
+    /// Maximum number of open prompts per session
     #[arg(long, value_name = "N", default_value_t = 32)]
     pub(crate) prompts_open: usize,
-    /// Forget events older than this many days [default: never]
+    /// Delete events older than this many days [default: never]
     #[arg(long, value_name = "DAYS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) keep_days: Option<u64>,
-    /// Forget the oldest events while the ledger is larger than this [default: never]
+    /// Delete the oldest events while the ledger is larger than N bytes [default: never]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) keep_bytes: Option<u64>,
     #[command(flatten)]

@@ -4,6 +4,7 @@
 // followed session is resumed from its cursor. No DOM: sockets, time and chance are given.
 // Not here: what frames mean (session/), where unsent words are kept (outbox.ts).
 import type { ClientFrame, RelayFrame } from "../wire/generated";
+import { t } from "../text/en";
 import { waitMs } from "./backoff";
 
 export const PROTOCOL_VERSION = 1;
@@ -174,16 +175,16 @@ export class Connection {
     const request_id = options.request_id ?? this.newId("r");
     return new Promise((resolve, reject) => {
       if (this.pending.size >= REQUESTS_MAX) {
-        reject(new Refused("rate_limited", "Too much is being asked at once"));
+        reject(new Refused("rate_limited", t.trouble.tooManyRequests));
         return;
       }
       const timer = setTimeout(() => {
         this.pending.delete(request_id);
-        reject(new Refused("silent", "No answer came"));
+        reject(new Refused("silent", t.trouble.silent));
       }, ANSWER_WITHIN_MS);
       this.pending.set(request_id, { resolve, reject, timer, interim: options.interim ?? null });
       if (!this.say(type, { ...body, request_id })) {
-        this.settle(request_id)?.reject(new Refused("offline", "There is no connection"));
+        this.settle(request_id)?.reject(new Refused("offline", t.trouble.offline));
       }
     });
   }
@@ -316,7 +317,7 @@ export class Connection {
     this.leave();
     const now = this.around.now();
     this.offlineSince ??= now;
-    const wait = waitMs(this.attempt, this.around.random);
+    const wait = waitMs(this.attempt, () => this.around.random());
     this.attempt += 1;
     this.tell({ state: "waiting", since_ms: this.offlineSince, retry_at_ms: now + wait });
     this.timer = setTimeout(() => this.dial(), wait);
@@ -334,7 +335,7 @@ export class Connection {
       socket.close();
     }
     for (const id of [...this.pending.keys()]) {
-      this.settle(id)?.reject(new Refused("offline", "The connection was lost"));
+      this.settle(id)?.reject(new Refused("offline", t.trouble.lost));
     }
   }
 

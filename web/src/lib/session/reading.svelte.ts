@@ -186,7 +186,7 @@ export class Reading {
     clearTimeout(this.keeping);
     this.keeping = undefined;
     const { cards, stories, told } = this.world;
-    if (told) await this.shelf.keepCards($state.snapshot(cards) as typeof cards);
+    if (told) await this.shelf.keepCards($state.snapshot<typeof cards>(cards));
     const story = this.current ? stories[this.current] : undefined;
     const now_ms = Date.now();
     const isDue = story_when === "now" || now_ms - this.story_kept_ms > KEEP_STORY_EVERY_MS;

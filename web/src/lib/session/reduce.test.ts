@@ -122,7 +122,7 @@ function heardIn(transcript: string): RelayFrame[] {
     const id = raw.session_id ?? SESSION;
     if (raw.type === "session_snapshot") {
       const sessions = (raw.sessions ?? [{}]).map((it) => session(it as Partial<Session>));
-      frames.push({ ...raw, sessions } as RelayFrame);
+      frames.push({ ...raw, sessions });
       continue;
     }
     if (!isSessionEvent(raw)) {
@@ -139,7 +139,7 @@ function heardIn(transcript: string): RelayFrame[] {
       entries: [],
       error: { code: "failed", message: "" },
     };
-    frames.push({ ...fill, ...raw, session_id: id, sequence } as unknown as RelayFrame);
+    frames.push({ ...fill, ...raw, session_id: id, sequence });
   }
   return frames;
 }

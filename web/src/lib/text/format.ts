@@ -1,5 +1,7 @@
 // Times, sizes and counts for people, in their own locale.
 
+import { t } from "./en";
+
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
 const short = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
@@ -41,21 +43,26 @@ export function ago(at: string | null | undefined, now_ms: number): string {
   const date = read(at);
   if (!date) return "";
   const minutes = Math.floor((now_ms - date.getTime()) / 60_000);
-  if (minutes < 1) return "now";
-  if (minutes < 60) return `${minutes} min`;
+  if (minutes < 1) return t.units.now;
+  if (minutes < 60) return t.units.minutes(minutes);
   if (new Date(now_ms).toDateString() === date.toDateString()) return clock.format(date);
   return short.format(date);
 }
 
 export function duration(ms: number): string {
-  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
-  if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`;
-  if (ms < 60_000) return `${Math.round(ms / 1_000)} s`;
-  const minutes = Math.floor(ms / 60_000);
-  const seconds = Math.round((ms % 60_000) / 1_000);
-  return minutes < 60
-    ? `${minutes} min ${seconds} s`
-    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const { units } = t;
+  if (ms < 1_000) return units.milliseconds(Math.max(0, Math.round(ms)));
+  if (ms < 10_000) return units.seconds((ms / 1_000).toFixed(1));
+  // Rounded first, so that 59.7 s is a minute and never "60 s".
+  const all = Math.round(ms / 1_000);
+  if (all < 60) return units.seconds(all);
+  const [hours, minutes, seconds] = [Math.floor(all / 3_600), Math.floor(all / 60) % 60, all % 60];
+  if (hours > 0) return joined(units.hours(hours), minutes > 0 && units.minutes(minutes));
+  return joined(units.minutes(minutes), seconds > 0 && units.seconds(seconds));
+}
+
+function joined(first: string, second: string | false): string {
+  return second ? `${first} ${second}` : first;
 }
 
 export function between(from: string | null, to: string | null): string {

@@ -1,5 +1,6 @@
 // A session in words: what it is called, what it is doing.
 import type { Card } from "../../session/state";
+import { t } from "../../text/en";
 import { leaf } from "../../text/format";
 import { oneLine } from "../../text/plain";
 
@@ -40,7 +41,7 @@ export function activityOf(card: Card): string | null {
   if (!activity || activity.kind === "idle" || card.session.status === "disconnected") return null;
   const label = oneLine(activity.label ?? "", 100);
   if (activity.kind === "running_command" && label && !/^running/i.test(label)) {
-    return `running: ${label}`;
+    return t.session.running(label);
   }
   return label || activity.kind.replaceAll("_", " ");
 }

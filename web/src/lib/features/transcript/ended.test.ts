@@ -20,7 +20,7 @@ const told = (more: Partial<RunItem>) => {
 describe("the end of a run", () => {
   // spec: native/events.1
   it("says Stopped only where somebody stopped it", () => {
-    expect(told({ outcome: "interrupted" })).toBe("Stopped · 2 h 0 min");
+    expect(told({ outcome: "interrupted" })).toBe("Stopped · 2 h");
     const cut = { outcome: "interrupted" as const, reason: "Farhelm stopped" };
     expect(told({ ...cut, lasted_ms: 4_000 })).toBe("Interrupted: Farhelm stopped · 4.0 s");
   });
@@ -32,11 +32,9 @@ describe("the end of a run", () => {
   });
 
   it("says how long it took and what it used", () => {
-    expect(told({ usage: { input_tokens: 900, output_tokens: 80 } })).toBe(
-      "2 h 0 min · 980 tokens",
-    );
+    expect(told({ usage: { input_tokens: 900, output_tokens: 80 } })).toBe("2 h · 980 tokens");
     expect(told({ outcome: "failed", reason: "out of tokens" })).toBe(
-      "Failed: out of tokens · 2 h 0 min",
+      "Failed: out of tokens · 2 h",
     );
   });
 });
