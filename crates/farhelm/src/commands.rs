@@ -24,7 +24,7 @@ use crate::arguments::Command;
 use crate::connect::NativeDial;
 use crate::discovery::Finder;
 use crate::problem::Problem;
-use crate::{bench, doctor};
+use crate::doctor;
 
 /// Runs one.
 pub(crate) async fn run(command: Command) -> Result<ExitCode, Problem> {
@@ -45,7 +45,6 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Problem> {
         Command::Launch(launch) => launch::launch(launch).await,
         Command::Resume(resume) => launch::resume(resume).await,
         Command::Close(close) => steer::close(close).await,
-        Command::Bench(bench) => bench::run(&bench),
         Command::Doctor(doctor) => doctor::run(doctor).await,
         Command::Cdp(cdp) => cdp::run(cdp.task).await,
     }

@@ -6,7 +6,6 @@
 //! Not here: anything that a library could do (`relay`, `server`, `proxy`, `client`).
 
 mod arguments;
-mod bench;
 mod commands;
 mod connect;
 mod discovery;
@@ -73,7 +72,6 @@ fn run(arguments: Arguments) -> Result<ExitCode, Problem> {
         | Command::Launch(_)
         | Command::Resume(_)
         | Command::Close(_)
-        | Command::Bench(_)
         | Command::Doctor(_)
         | Command::Cdp(_) => Talk::Quiet,
     };
