@@ -51,7 +51,7 @@ impl Browser {
         let opening = client_async_with_config(url, stream, Some(limits));
         let (socket, _) = timeout(OPEN_TIMEOUT, opening)
             .await
-            .map_err(|_| address.unreachable(&"its socket does not open"))?
+            .map_err(|_| address.unreachable(&"opening its WebSocket took too long"))?
             .map_err(|error| address.strange(&error.to_string()))?;
         Ok(Self { address: address.authority(), handle: connection::start(socket) })
     }

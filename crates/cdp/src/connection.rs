@@ -190,7 +190,7 @@ impl Reader {
 
     fn heard(&mut self, text: &str) {
         let Ok(mut frame) = serde_json::from_str::<Value>(text) else {
-            tracing::warn!(bytes = text.len(), "the browser sent something that is not JSON");
+            tracing::warn!(bytes = text.len(), "ignored a browser message that is not JSON");
             return;
         };
         if let Some(number) = frame["id"].as_u64() {

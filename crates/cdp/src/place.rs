@@ -208,5 +208,5 @@ fn is_gone(message: &str) -> bool {
 fn exception(details: &Value) -> String {
     let thrown = &details["exception"];
     let words = thrown["description"].as_str().or_else(|| thrown["value"].as_str());
-    words.or_else(|| details["text"].as_str()).unwrap_or("no words").to_owned()
+    words.or_else(|| details["text"].as_str()).unwrap_or("no error message").to_owned()
 }

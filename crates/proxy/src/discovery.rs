@@ -19,7 +19,7 @@ use domain::fleet::AgentOffer;
 use crate::catalog::{Catalog, Entry};
 
 /// What an agent without a known way of installing is said to lack.
-const NOT_FOUND: &str = "Its program was not found";
+const NOT_FOUND: &str = "The program was not found";
 
 /// Looks for agents, and remembers what it saw.
 #[derive(Debug)]

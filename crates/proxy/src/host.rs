@@ -443,7 +443,7 @@ impl<D: Disk, R: Records> Host<D, R> {
                 Output::Keep(picture) => {
                     if let Err(error) = self.records.hold(session, picture) {
                         // It is handed over all the same; only a crash would lose it.
-                        tracing::warn!(%session, %error, "a picture cannot be held on disk");
+                        tracing::warn!(%session, %error, "could not save a picture to disk");
                     }
                     self.pictures.push((session.clone(), picture.clone()));
                     continue;
@@ -512,7 +512,7 @@ impl<D: Disk, R: Records> Host<D, R> {
         for record in self.engine.book().records() {
             journal::encode(&record, &mut lines);
         }
-        self.disk.replace(&lines).map_err(|error| Fault::disk("shortening the journal", error))?;
+        self.disk.replace(&lines).map_err(|error| Fault::disk("compacting the journal", error))?;
         self.journal_bytes = lines.len();
         self.shortened_bytes = lines.len();
         Ok(())
@@ -526,7 +526,7 @@ fn shorten_notes<R: Records>(
     driver: &dyn Driver,
 ) -> Result<(), Fault> {
     let shortened = records.shorten(session, &|notes| driver.shorten_notes(notes));
-    shortened.map_err(|error| Fault::disk(format!("shortening the record of {session}"), error))
+    shortened.map_err(|error| Fault::disk(format!("compacting the record of {session}"), error))
 }
 
 #[cfg(test)]

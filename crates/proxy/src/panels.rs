@@ -89,7 +89,7 @@ impl Panels {
     pub(crate) fn carry_out(&self, job: PanelJob) -> Option<Input> {
         let (session, number) = (job.session.clone(), job.job.number);
         self.asks.try_send(Ask::Job(job)).err()?;
-        let words = "This machine's panels are asked too much at once; try again in a moment";
+        let words = "Too many requests to this machine's panels at once. Try again in a moment";
         let outcome = Err(Failure::new("rate_limited", words));
         let news = News::Done { job: number, outcome };
         Some(Input::Agent(session, AgentInput::Panel(news)))
@@ -98,7 +98,8 @@ impl Panels {
     /// The session is over.
     pub(crate) fn forget(&self, session: &SessionId) {
         if self.asks.try_send(Ask::Forget(session.clone())).is_err() {
-            tracing::warn!(%session, "a session's panel is not let go of: too much is asked");
+            tracing::warn!(%session, "could not release a session's panel: too many requests at \
+                                      once");
         }
     }
 

@@ -175,7 +175,7 @@ impl Processes {
             let place = worktree.display().to_string();
             let tidy = move || crate::worktrees::tidy(&worktree);
             if matches!(tokio::task::spawn_blocking(tidy).await, Ok(false)) {
-                tracing::info!(place, "a working tree stays: something in it is not committed");
+                tracing::info!(place, "keeping a working tree: it has uncommitted changes");
             }
         });
     }
@@ -184,7 +184,7 @@ impl Processes {
         let Some(running) = self.running.get(session) else { return };
         let waiting = running.unread_bytes.fetch_add(line.len() + 1, Ordering::Relaxed);
         if waiting + line.len() > UNREAD_BYTES_MAX {
-            tracing::warn!(%session, "the agent reads nothing; ending it");
+            tracing::warn!(%session, "the agent does not read its input; stopping it");
             let _ = running.jobs.send(Job::End);
             return;
         }

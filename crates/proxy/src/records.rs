@@ -213,7 +213,7 @@ impl Records for MemoryRecords {
             inner.lines.entry(session.clone()).or_default().push(line.to_owned());
         }
         match failing {
-            Some(_) => Err(io::Error::other("the record was told to fail")),
+            Some(_) => Err(io::Error::other("the test made the record fail")),
             None => Ok(()),
         }
     }

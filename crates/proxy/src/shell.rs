@@ -92,16 +92,16 @@ pub async fn run(config: ProxyConfig, shutdown: impl Future<Output = ()>) -> Res
                 if greeted.load(Ordering::Relaxed) {
                     backoff = Backoff::default();
                 }
-                tracing::info!(relay = %dialer.address(), "the relay is gone; trying again");
+                tracing::info!(relay = %dialer.address(), "lost the relay; trying again");
             }
             Err(Fault::Refused { address, status }) => {
                 break Err(Fault::Refused { address, status });
             }
             // Told once: it is tried again and again, for as long as it takes.
             Err(fault) if backoff.is_first() => {
-                tracing::warn!(%fault, "the relay cannot be reached; trying again until it can");
+                tracing::warn!(%fault, "could not reach the relay; trying until it responds");
             }
-            Err(fault) => tracing::debug!(%fault, "the relay cannot be reached; trying again"),
+            Err(fault) => tracing::debug!(%fault, "could not reach the relay; trying again"),
         }
         let pause = backoff.next();
         tokio::select! {
@@ -188,7 +188,7 @@ async fn speak(
                 return None;
             }
             Err(_) => {
-                tracing::warn!("the relay takes nothing; dropping the connection");
+                tracing::warn!("the relay does not read; dropping the connection");
                 return None;
             }
         }

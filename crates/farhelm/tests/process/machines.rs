@@ -103,7 +103,7 @@ fn earlier_conversations_are_listed_and_folders_are_bounded() {
     let words = refused(&place, &["launch", "mine", "--workspace", &elsewhere]);
     assert!(words.contains("path_not_allowed"), "{words}");
     let words = refused(&place, &["launch", "mine", "--workspace", &format!("{roots}/none")]);
-    assert!(words.contains("There is no folder"), "{words}");
+    assert!(words.contains("it does not exist"), "{words}");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn what_is_not_there_is_named_as_what_it_is() {
         assert!(words.contains("no machine mars") && words.contains("attic"), "{words}");
     }
     let words = refused(&place, &["launch", "demo", "--workspace", "/does/not/exist"]);
-    assert!(words.contains("There is no folder /does/not/exist"), "{words}");
+    assert!(words.contains("Cannot use the folder /does/not/exist"), "{words}");
     let folder = place.path("").display().to_string();
     place.told(&["launch", "demo", "--machine", "attic", "--workspace", &folder]);
 }

@@ -88,7 +88,7 @@ impl Engine {
         if self.book.sessions.len() >= SESSIONS_MAX {
             tracing::warn!(
                 agent = %adoption.agent,
-                "a panel is left alone: this machine has {SESSIONS_MAX} sessions already"
+                "ignoring a panel: this machine already has the maximum of {SESSIONS_MAX} sessions"
             );
             return;
         }

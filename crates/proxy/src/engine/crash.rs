@@ -168,11 +168,11 @@ impl Engine {
 
     fn why_interrupted(&self, session: &SessionId) -> &'static str {
         if self.is_panel(session) {
-            "Farhelm stopped on this machine while the agent was working; the agent may have \
+            "Farhelm stopped on this machine while the agent was running. The agent may have \
              continued in its panel"
         } else {
-            "Farhelm stopped on this machine while the agent was working, and the agent stopped \
-             with it; send a message to continue"
+            "Farhelm stopped on this machine while the agent was running, and the agent stopped \
+             with it. Send a message to continue"
         }
     }
 }

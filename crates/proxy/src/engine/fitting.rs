@@ -76,7 +76,7 @@ fn without_middle(text: &str, kept_bytes: usize) -> String {
         return String::new();
     }
     let left_out = tail - head;
-    format!("{}\n… {left_out} bytes were too many to keep …\n{}", &text[..head], &text[tail..])
+    format!("{}\n… {left_out} bytes omitted …\n{}", &text[..head], &text[tail..])
 }
 
 #[cfg(test)]
@@ -145,6 +145,6 @@ mod tests {
         };
         let output = detail.output.unwrap();
         assert!(output.starts_with("headx") && output.ends_with("xtail"));
-        assert!(output.contains("too many to keep"));
+        assert!(output.contains("bytes omitted"));
     }
 }

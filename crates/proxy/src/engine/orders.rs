@@ -65,9 +65,13 @@ impl Engine {
             return;
         }
         let refusal = if !self.book.sessions.contains_key(&attempt.session) {
-            Some(Failure::new(SESSION_NOT_CONNECTED, "The session is not on this machine any more"))
+            Some(Failure::new(SESSION_NOT_CONNECTED, "This session is no longer on this machine"))
         } else if self.book.inbox.is_full() {
-            Some(Failure::new("send_rejected", "Too many messages are on their way here"))
+            Some(Failure::new(
+                "send_rejected",
+                "Too many messages are already queued for this \
+                                                machine. Try again in a moment",
+            ))
         } else {
             None
         };
@@ -138,7 +142,7 @@ impl Engine {
             return;
         }
         if !self.book.sessions.contains_key(session) {
-            let words = "The session is not on this machine any more";
+            let words = "This session is no longer on this machine";
             let failure = Some(Failure::new("session_unknown", words));
             let report = Report::ControlResult { request: key.1, failure };
             self.report(session, &report, Some(command_name(pending.kind)), None, now);

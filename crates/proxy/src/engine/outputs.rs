@@ -67,7 +67,8 @@ impl Engine {
             // Given to the agent when its files are here again.
             Lookup::Absent => {}
             Lookup::Unknown => {
-                let words = "The machine stopped while it was being delivered; it may have arrived";
+                let words = "Farhelm stopped on this machine while delivering the message. The \
+                             agent may have received it";
                 let failure = Failure::new(DELIVERY_UNKNOWN, words);
                 self.settle(attempt, Some(failure), None, now);
                 self.end_suspended(&attempt.session, now);

@@ -66,7 +66,7 @@ impl Actor {
             Task::ReadModels => models::read(&hand).await,
             Task::Open { .. } => {
                 if self.profile.new_chat.is_empty() {
-                    let words = "This panel has no way known here to open a new chat";
+                    let words = "Farhelm does not know how to open a new chat in this panel";
                     return Err(Failure::new("launch_not_supported", words));
                 }
                 waiting::undisturbed(&hand).await?;
@@ -74,7 +74,7 @@ impl Actor {
                 Ok(Done::Plainly)
             }
             Task::Find | Task::Look | Task::Close | Task::LetGo => {
-                Err(failed("This is not done inside of the panel"))
+                Err(failed("This is not done inside the panel"))
             }
         }
     }

@@ -63,7 +63,7 @@ impl Book {
         let path = folder.join(FILE_NAME);
         let written = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-                tracing::warn!(path = %path.display(), %error, "the panels that were known are not");
+                tracing::warn!(path = %path.display(), %error, "could not read the known panels");
                 Written::default()
             }),
             Err(_) => Written::default(),
@@ -185,7 +185,8 @@ impl Book {
         match self.write() {
             Ok(()) => self.is_dirty = false,
             Err(error) => {
-                tracing::warn!(path = %self.path.display(), %error, "panels cannot be remembered");
+                tracing::warn!(path = %self.path.display(), %error, "could not save the known \
+                                                                     panels");
             }
         }
     }

@@ -80,7 +80,7 @@ fn stamp(folder: &Path) -> Stamp {
 fn read(path: &Path, length: u64) -> Result<Profile, Vec<ProfileFault>> {
     let fault = |words: String| vec![ProfileFault { line: None, words }];
     if length > FILE_BYTES_MAX {
-        return Err(fault(format!("it has more than {FILE_BYTES_MAX} bytes")));
+        return Err(fault(format!("the file is larger than {FILE_BYTES_MAX} bytes")));
     }
     let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
     Profile::read(&text)

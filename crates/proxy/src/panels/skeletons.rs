@@ -82,9 +82,9 @@ pub(super) fn keep(data: &Path, profile: &Profile, seen: Bones, at_ms: u64) {
         Ok(()) => tracing::warn!(
             profile = profile.id,
             path = %path.display(),
-            "a panel looks otherwise than its profile says; `farhelm doctor cdp` says what moved"
+            "a panel no longer matches its profile; run `farhelm doctor cdp` to see what changed"
         ),
-        Err(error) => tracing::warn!(%error, "a panel's skeleton cannot be kept"),
+        Err(error) => tracing::warn!(%error, "could not save a panel's skeleton"),
     }
 }
 

@@ -96,7 +96,7 @@ impl Watcher {
 
     pub(super) async fn run(mut self, mut told: mpsc::Receiver<Told>) {
         if let Err(fault) = self.begin().await {
-            tracing::debug!(%fault, "a target cannot be watched");
+            tracing::debug!(%fault, "could not watch a target");
         }
         let mut tick = interval(LOOK_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -362,7 +362,7 @@ impl Watcher {
             // It was reloaded once more.
             Err(Fault::Gone | Fault::Closed) => {}
             Err(fault) => {
-                tracing::debug!(profile = profile.id, %fault, "a panel cannot be observed");
+                tracing::debug!(profile = profile.id, %fault, "could not observe a panel");
                 self.blind(frame, &fault.to_string()).await;
             }
         }

@@ -59,7 +59,7 @@ async fn converse(
                 Listed::Write(more) => to_write = more,
                 Listed::Done(told) => return Some(told),
                 Listed::Impossible(why) => {
-                    tracing::debug!(why, "an agent does not list its conversations");
+                    tracing::debug!(why, "could not list the conversations of an agent");
                     return None;
                 }
             },

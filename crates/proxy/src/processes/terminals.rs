@@ -102,7 +102,7 @@ impl Terminals {
 
     fn open(&mut self, id: TerminalId, wanted: &TerminalCommand) -> Result<(), String> {
         if self.running.len() >= COMMANDS_MAX {
-            return Err("Too many commands run at once".to_owned());
+            return Err("Too many commands are running at once".to_owned());
         }
         let (mut start, output) = self.prepare(wanted)?;
         let command = &wanted.command;
@@ -145,7 +145,7 @@ impl Terminals {
                 ));
             }
         };
-        let unusable = |error: io::Error| format!("There is no pipe for it: {error}");
+        let unusable = |error: io::Error| format!("Could not create a pipe: {error}");
         let (output, input) = io::pipe().map_err(unusable)?;
         start.stdout(input.try_clone().map_err(unusable)?).stderr(input).stdin(Stdio::null());
         start.current_dir(folder).kill_on_drop(true).process_group(0);

@@ -22,7 +22,7 @@ pub(super) mod files {
         _root: &Root,
         _job: &FileJob,
     ) -> Result<Option<String>, FileFault> {
-        let words = "Files are not served on this system".to_owned();
+        let words = "Farhelm cannot provide files to agents on this system".to_owned();
         Err(FileFault { kind: FileFaultKind::Refused, words })
     }
 }

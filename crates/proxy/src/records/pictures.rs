@@ -106,7 +106,7 @@ impl Pictures {
         for (_, path) in paths {
             let line = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
             let Some(line) = line else {
-                tracing::warn!(path = %path.display(), "this picture cannot be read");
+                tracing::warn!(path = %path.display(), "could not read a picture");
                 let _ = fs::remove_file(path);
                 continue;
             };

@@ -171,7 +171,7 @@ async fn ask(catalog: Arc<Catalog>, agent: AgentType) -> Vec<Summary> {
 }
 
 fn busy() -> Failure {
-    Failure::new("rate_limited", "This machine is asked too much at once; try again in a moment")
+    Failure::new("rate_limited", "Too many requests to this machine at once. Try again in a moment")
 }
 
 /// Looks for agents now, each minute, and when somebody has reason to.

@@ -43,7 +43,7 @@ const HINDRANCE: &str = "function (x, y) {
     const [left, top] = [box.left + this.clientLeft + x, box.top + this.clientTop + y];
     const hit = this.getRootNode().elementFromPoint(left, top);
     if (hit === this) return null;
-    return hit ? 'a part of its window lies over it' : 'it is out of the window';
+    return hit ? 'a part of its window covers it' : 'it is outside the window';
 }";
 
 /// The window, attached to.
@@ -67,7 +67,7 @@ impl Around {
         match attached(hand).await {
             Ok(around) => around,
             Err(fault) => {
-                tracing::debug!(%fault, "the window around a panel is not known");
+                tracing::debug!(%fault, "could not attach to the window around a panel");
                 None
             }
         }
