@@ -71,24 +71,17 @@ impl Address {
     pub(crate) async fn socket_path(&self) -> Result<String, Fault> {
         let asked = timeout(ASK_TIMEOUT, self.ask_version()).await;
         let body = asked.map_err(|_| self.unreachable(&"it took too long to answer"))??;
-        let version: Value = serde_json::from_str(&body).map_err(|_| {
-            self.strange(
-                "the response \
-                                                                                   is not JSON",
-            )
-        })?;
+        let version: Value =
+            serde_json::from_str(&body).map_err(|_| self.strange("the response is not JSON"))?;
         let url = version["webSocketDebuggerUrl"].as_str();
         let url = url.ok_or_else(|| self.strange("the response has no webSocketDebuggerUrl"))?;
         // Only the path is taken: the rest is where we are connected to already.
         let after = url.split_once("://").map_or(url, |(_, after)| after);
         let path = after.find('/').map(|at| &after[at..]);
         let is_path = |path: &&str| path.bytes().all(|byte| byte.is_ascii_graphic());
-        let path = path.filter(is_path).ok_or_else(|| {
-            self.strange(
-                "its WebSocket address has no \
-                                                                    path",
-            )
-        })?;
+        let path = path
+            .filter(is_path)
+            .ok_or_else(|| self.strange("its WebSocket address has no path"))?;
         Ok(path.to_owned())
     }
 

@@ -91,7 +91,7 @@ pub(crate) fn run(bench: &Bench) -> Result<ExitCode, Problem> {
             Some(part) => part.run().map(|()| String::new()),
             None => measure(bench),
         });
-        work.join().unwrap_or_else(|_| Err(Trouble::new("the measurement broke down")))
+        work.join().unwrap_or_else(|_| Err(Trouble::new("the measurement crashed")))
     });
     output::raw(&text.map_err(Problem::new)?)?;
     Ok(ExitCode::SUCCESS)
@@ -106,7 +106,8 @@ fn measure(bench: &Bench) -> Outcome<String> {
     lab.say(&format!("measuring in {}; {}", lab.folder().display(), process::RAISED_LIMITS));
     if machine.is_in_memory() {
         lab.say(
-            "warning: that folder is in memory, so nothing is ever durable there; see --folder",
+            "warning: this folder is in memory, so nothing in it is durable; choose another with \
+             --folder",
         );
     }
     let mut scenarios = vec![];

@@ -69,7 +69,7 @@ impl Dial for SocketDial {
         let dialer = dialer.map_err(|fault| DialFault::Refused(fault.to_string()))?;
         dialer.dial().await.map_err(|fault| match &fault {
             Fault::Refused { status, .. } => {
-                let words = format!("the relay at {} refused the token ({status})", found.url);
+                let words = format!("the relay at {} rejected the token ({status})", found.url);
                 DialFault::Refused(words)
             }
             Fault::Address(_)

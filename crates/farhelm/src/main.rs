@@ -86,7 +86,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Problem> {
         }
         Talk::Quiet => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };
-    let runtime = runtime.map_err(|error| Problem::new(format!("no thread can start: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| Problem::new(format!("could not start worker threads: {error}")))?;
     let code = runtime.block_on(commands::run(arguments.command));
     // Somebody may still be typing on standard input; that must not keep the process.
     runtime.shutdown_background();

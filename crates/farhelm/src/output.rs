@@ -29,7 +29,7 @@ pub(crate) fn raw(text: &str) -> Result<(), Problem> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Problem::reader_left()),
-        Err(error) => Err(Problem::new(format!("the output cannot be written: {error}"))),
+        Err(error) => Err(Problem::new(format!("could not write the output: {error}"))),
     }
 }
 

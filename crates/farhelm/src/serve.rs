@@ -118,7 +118,7 @@ impl Served {
         }
         for door in self.doors {
             if !door.stop().await {
-                tracing::warn!("some connections did not end in time and were cut");
+                tracing::warn!("some connections did not close in time and were cut off");
             }
         }
         self.relay.books().stop().await;

@@ -98,8 +98,10 @@ impl Panels {
     /// The session is over.
     pub(crate) fn forget(&self, session: &SessionId) {
         if self.asks.try_send(Ask::Forget(session.clone())).is_err() {
-            tracing::warn!(%session, "could not release a session's panel: too many requests at \
-                                      once");
+            tracing::warn!(
+                %session,
+                "could not release a session's panel: too many requests at once"
+            );
         }
     }
 

@@ -93,10 +93,10 @@ impl Preparer {
             return Ok(());
         }
         let (name, command) = (&entry.display_name, &entry.launcher.command);
-        let how = entry.install.as_deref().unwrap_or(
-            "Add it to PATH, or set its command in the \
-                                                      configuration file",
-        );
+        let how = entry
+            .install
+            .as_deref()
+            .unwrap_or("Add it to PATH, or set its command in the configuration file");
         let words = format!(
             "{name} is not installed on this machine: the program {command} was not found. {how}"
         );
@@ -149,10 +149,8 @@ impl Preparer {
             return Ok(real);
         }
         let roots = self.allowed_roots.join(", ");
-        let words = format!(
-            "Agents may not be started in {path}. The allowed folders are: \
-                             {roots}"
-        );
+        let words =
+            format!("Agents may not be started in {path}. The allowed folders are: {roots}");
         Err(Failure::new("path_not_allowed", words))
     }
 

@@ -75,7 +75,7 @@ impl Crowd {
         let begun = Instant::now();
         while self.watchers.complete() == 0 {
             if begun.elapsed() > JOINED_WITHIN {
-                return Err(Trouble::new("not every watcher joined the session"));
+                return Err(Trouble::new("not all watchers joined the session"));
             }
             self.speak()?;
             self.watchers.wait_briefly(QUIET / 10)?;

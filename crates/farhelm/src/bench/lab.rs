@@ -38,7 +38,7 @@ impl Lab {
     pub(super) fn open(bench: &Bench) -> Outcome<Self> {
         let parent = bench.folder.clone().unwrap_or_else(std::env::temp_dir);
         let folder = tempfile::Builder::new().prefix("farhelm-bench-").tempdir_in(&parent);
-        let folder = folder.during(format_args!("{} cannot be written to", parent.display()))?;
+        let folder = folder.during(format_args!("cannot write to {}", parent.display()))?;
         let program = match &bench.program {
             Some(program) => program.clone(),
             None => std::env::current_exe()?,
@@ -80,7 +80,7 @@ impl Lab {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         configure(&mut command);
         let child = command.spawn();
-        let child = child.during(format_args!("{} cannot be started", self.program.display()))?;
+        let child = child.during(format_args!("could not start {}", self.program.display()))?;
         self.running.with(|ids| ids.push(child.id()));
         Ok(Program { child, running: self.running.clone() })
     }

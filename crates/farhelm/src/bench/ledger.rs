@@ -59,7 +59,7 @@ impl Contest for LedgerAppend<'_> {
                 entry.sequence = entry.sequence.next();
             }
             if ledger.commit(&group)?.iter().any(Result::is_err) {
-                return Err(Trouble::new("an append was refused"));
+                return Err(Trouble::new("the store rejected an append"));
             }
             while ledger.maintain(Timestamp(0), &Retention::default())? {}
         }

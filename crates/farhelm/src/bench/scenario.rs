@@ -147,7 +147,7 @@ pub(super) fn run(scenario: Scenario, lab: &Lab) -> Outcome<Figure> {
     let (mut floors, mut values) = (vec![], vec![]);
     let mut details: Vec<(&'static str, Vec<f64>)> = vec![];
     for round in 1..=lab.rounds {
-        let floor = contest.floor().during(format_args!("{name}, its floor"))?;
+        let floor = contest.floor().during(format_args!("floor of {name}"))?;
         let value = contest.measure().during(name)?;
         let beside = floor.map_or(String::new(), |floor| format!(" (floor {floor:.1})"));
         lab.say(&format!("{name}: {round}/{}: {value:.1} {unit}{beside}", lab.rounds));

@@ -58,7 +58,7 @@ async fn write_down(mut vault: Box<dyn Vault>, mut notes: watch::Receiver<Vec<As
         let Ok((back, result)) = work.await else { return };
         vault = back;
         if let Err(fault) = result {
-            tracing::warn!("what was notified could not be noted: {fault}");
+            tracing::warn!("could not save which questions were notified: {fault}");
         }
     }
 }

@@ -31,7 +31,7 @@ impl Question {
     pub(super) fn new(prompt: &Prompt) -> Self {
         let words = match &prompt.text {
             Content::Open(text) => clean(text),
-            Content::Sealed(_) => "The question is sealed; open the page to read it.".to_owned(),
+            Content::Sealed(_) => "The question is encrypted. Open the page to read it.".to_owned(),
         };
         let command = command(prompt);
         let words = match &command {

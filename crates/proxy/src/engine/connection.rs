@@ -77,11 +77,9 @@ impl Engine {
             }
             Ok(FromRelay::Error(failure)) => self.effects.push(Effect::Complaint(failure)),
             Ok(FromRelay::HeartbeatAck | FromRelay::Other(_)) => {}
-            Err(Malformed::NotJson) => self.effects.push(Effect::Disconnect(
-                "the relay sent a \
-                                                                             message that is not \
-                                                                             JSON",
-            )),
+            Err(Malformed::NotJson) => {
+                self.effects.push(Effect::Disconnect("the relay sent a message that is not JSON"))
+            }
             Err(malformed @ Malformed::Invalid { .. }) => {
                 let failure =
                     domain::content::Failure::new("invalid_message", malformed.to_string());
@@ -99,8 +97,7 @@ impl Engine {
                 *since = (*since).min(now);
                 if now >= since.plus_ms(ACK_TIMEOUT_MS) {
                     self.effects.push(Effect::Disconnect(
-                        "the relay did not complete the \
-                                                          handshake in time",
+                        "the relay did not complete the handshake in time",
                     ));
                 }
             }

@@ -212,8 +212,7 @@ impl Engine {
         let sessions = self.book.sessions.len() + self.starting.len() + self.preparing.len();
         if sessions >= SESSIONS_MAX {
             let words = format!(
-                "This machine already has {SESSIONS_MAX} sessions, the maximum. \
-                                 Close some first"
+                "This machine already has {SESSIONS_MAX} sessions, the maximum. Close some first"
             );
             return Some(Failure::new("launch_not_supported", words));
         }
@@ -232,10 +231,8 @@ impl Engine {
         if is_allowed(path, &self.settings.allowed_roots) {
             return None;
         }
-        let words = format!(
-            "Agents may not be started in {path}: it is outside the allowed \
-                             folders"
-        );
+        let words =
+            format!("Agents may not be started in {path}: it is outside the allowed folders");
         Some(Failure::new("path_not_allowed", words))
     }
 }

@@ -69,8 +69,7 @@ impl Engine {
         } else if self.book.inbox.is_full() {
             Some(Failure::new(
                 "send_rejected",
-                "Too many messages are already queued for this \
-                                                machine. Try again in a moment",
+                "Too many messages are already queued for this machine. Try again in a moment",
             ))
         } else {
             None

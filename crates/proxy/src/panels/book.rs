@@ -185,8 +185,11 @@ impl Book {
         match self.write() {
             Ok(()) => self.is_dirty = false,
             Err(error) => {
-                tracing::warn!(path = %self.path.display(), %error, "could not save the known \
-                                                                     panels");
+                tracing::warn!(
+                    path = %self.path.display(),
+                    %error,
+                    "could not save the known panels"
+                );
             }
         }
     }

@@ -316,8 +316,11 @@ impl Service {
         let deed = async move {
             let outcome = panel_steps(&hand, profile).await;
             if let Err(failure) = &outcome {
-                tracing::debug!(code = %failure.code, words = failure.message, "could not open \
-                                                                                the panel");
+                tracing::debug!(
+                    code = %failure.code,
+                    words = failure.message,
+                    "could not open the panel"
+                );
             }
             // Another window may do; the time decides.
             let _ = tell.send(Seen::PanelOpened { session: of, outcome: Ok(()) }).await;

@@ -221,8 +221,11 @@ impl Work {
         let refused = turn.panel_jobs.into_iter().filter_map(|job| self.panels.carry_out(job));
         self.put_off.extend(refused);
         for failure in complaints {
-            tracing::warn!(code = %failure.code, message = %failure.message, "the relay reported \
-                                                                              an error");
+            tracing::warn!(
+                code = %failure.code,
+                message = %failure.message,
+                "the relay reported an error"
+            );
         }
         for (session, act) in acts {
             if matches!(act, Act::Forget(_)) {
@@ -240,11 +243,8 @@ impl Work {
         for picture in pictures {
             if let Err(full) = errands.pictures.try_send(picture) {
                 let (session, Picture { message, .. }) = full.into_inner();
-                let outcome = Err(Failure::new(
-                    "rate_limited",
-                    "there are too many pictures at \
-                                                                once",
-                ));
+                let outcome =
+                    Err(Failure::new("rate_limited", "there are too many pictures at once"));
                 self.put_off.push(Input::Agent(session, AgentInput::Kept { message, outcome }));
             }
         }
@@ -252,8 +252,7 @@ impl Work {
             && outgoing.send(frames).is_err()
         {
             tracing::warn!(
-                "the relay reads more slowly than the agents write; dropping the \
-                            connection"
+                "the relay reads more slowly than the agents write; dropping the connection"
             );
             self.outgoing = None;
         }

@@ -33,7 +33,7 @@ pub(super) fn run() -> Outcome<()> {
             }
             Some(_) if !id.is_null() => say(&json!({
                 "jsonrpc": "2.0", "id": id,
-                "error": {"code": -32601, "message": "the stub cannot do this"},
+                "error": {"code": -32601, "message": "not supported by the stub agent"},
             }))?,
             _ => {}
         }

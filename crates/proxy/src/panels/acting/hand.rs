@@ -63,12 +63,8 @@ impl<'a> Hand<'a> {
     /// Puts the script there if it is not there yet.
     pub(super) async fn new(actor: &'a Actor) -> Result<Self, Failure> {
         let profile = serde_json::to_value(&*actor.profile);
-        let profile = profile.map_err(|error| {
-            failed(format!(
-                "The profile could not be \
-                                                              converted: {error}"
-            ))
-        })?;
+        let profile = profile
+            .map_err(|error| failed(format!("The profile could not be converted: {error}")))?;
         let install = actor.browser.call_function(&actor.place, SCRIPT, &[profile]).await;
         install.map_err(|fault| lost(&fault))?;
         Ok(Self { actor })

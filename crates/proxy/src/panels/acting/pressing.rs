@@ -245,10 +245,9 @@ pub(super) async fn answer(hand: &Hand<'_>, dialog: &str, label: &str) -> Result
     match gone {
         Ok(true) => Ok(Done::Plainly),
         Ok(false) => Err(failed("The question stayed open after its button was clicked")),
-        Err(fault) => Err(unknown(format!(
-            "The answer was clicked, but its result is unknown: \
-                                           {fault}"
-        ))),
+        Err(fault) => {
+            Err(unknown(format!("The answer was clicked, but its result is unknown: {fault}")))
+        }
     }
 }
 
@@ -259,20 +258,16 @@ async fn submit(hand: &Hand<'_>, dialog: &str, how: Press) -> Result<(), Failure
     // Where the choice alone was enough, there is nothing to submit.
     let is_ready = hand.until("enabled", check, SUBMIT_TIMEOUT).await;
     if !is_ready.map_err(|fault| {
-        unknown(format!(
-            "The choice was selected, but its result is \
-                                                  unknown: {fault}"
-        ))
+        unknown(format!("The choice was selected, but its result is unknown: {fault}"))
     })? {
         return Ok(());
     }
     match hand.press_aside(&wanted, how).await {
         Ok(Pressed::Absent | Pressed::Landed) => Ok(()),
         Ok(pressed) => landed(pressed, "submit button"),
-        Err(fault) => Err(unknown(format!(
-            "The choice was selected, but its result is unknown: \
-                                           {fault}"
-        ))),
+        Err(fault) => {
+            Err(unknown(format!("The choice was selected, but its result is unknown: {fault}")))
+        }
     }
 }
 
@@ -294,18 +289,12 @@ pub(super) async fn stop(hand: &Hand<'_>) -> Result<Done, Failure> {
     let Some(Control { ladder, .. }) = &hand.actor.profile.stop else {
         return Err(Failure::new(
             "control_not_supported",
-            "Farhelm knows no stop button for this \
-                                                          panel",
+            "Farhelm knows no stop button for this panel",
         ));
     };
     let wanted = json!({"kind": "control", "name": "stop"});
-    let idle = || {
-        Failure::new(
-            "agent_not_active",
-            "The panel shows no stop button: nothing is \
-                                                    running",
-        )
-    };
+    let idle =
+        || Failure::new("agent_not_active", "The panel shows no stop button: nothing is running");
     // The driver knows of a run: its button may only be slow.
     let there = hand.until("there", json!({"wanted": wanted}), STOPPABLE_TIMEOUT).await;
     if !there.map_err(|fault| lost(&fault))? {
@@ -335,10 +324,7 @@ pub(super) async fn stop(hand: &Hand<'_>) -> Result<Done, Failure> {
         }
         let gone = hand.until("gone", json!({"wanted": wanted}), STOPPED_TIMEOUT).await;
         if gone.map_err(|fault| {
-            unknown(format!(
-                "The stop button was clicked, but its result is \
-                                                 unknown: {fault}"
-            ))
+            unknown(format!("The stop button was clicked, but its result is unknown: {fault}"))
         })? {
             return Ok(Done::Plainly);
         }

@@ -223,9 +223,7 @@ impl<'a, 'b> Attempt<'a, 'b> {
                 ?way,
                 wanted = text.len(),
                 found = found.len(),
-                "the panel shows \
-                                                                             other text than was \
-                                                                             typed"
+                "the panel shows other text than was typed"
             );
             let state = self.hand.state().await.map_err(|fault| lost(&fault))?;
             if state.typed_meanwhile {
