@@ -16,7 +16,7 @@ pub(crate) struct Absent {
 
 impl Absent {
     pub(crate) fn new(agent: &str, _setup: Setup) -> Self {
-        Self { words: format!("There is no driver for {agent} on this machine") }
+        Self { words: format!("This machine has no driver for the agent {agent}") }
     }
 
     fn failure(&self) -> Failure {

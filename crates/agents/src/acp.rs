@@ -201,7 +201,7 @@ impl Acp {
             Phase::Up => {
                 let stopped = self.cut_turn(&reason, now);
                 if !stopped && !was_asked {
-                    let words = format!("{reason}\nThe next message starts it again");
+                    let words = format!("{reason}\nSend a message to start it again");
                     let health = domain::session::status::Health::Degraded;
                     self.scribe.health(health, Some(words), now);
                 }

@@ -203,7 +203,8 @@ impl Codex {
                     self.waiting.push_back(Todo::Order(order.clone()));
                     self.wake(now);
                 } else {
-                    let words = "Codex is starting, and too much waits for it already";
+                    let words = "Too many messages are already queued while Codex starts. Try \
+                                 again in a moment";
                     let failure = Failure::new("send_rejected", words);
                     self.refuse(Todo::Order(order.clone()), &failure);
                 }

@@ -160,8 +160,8 @@ impl Ended {
     pub fn words(&self) -> String {
         match self {
             Self::NotStarted(failure) | Self::Guarded(failure) => failure.message.clone(),
-            Self::Exited(code) => format!("it ended with exit code {code}"),
-            Self::Killed(signal) => format!("it was killed by signal {signal}"),
+            Self::Exited(code) => format!("exit code {code}"),
+            Self::Killed(signal) => format!("killed by signal {signal}"),
         }
     }
 }

@@ -161,7 +161,7 @@ impl Scribe {
         let run = run_id(id, attempt);
         self.delivered(id, attempt, Some(run.clone()));
         self.report(Report::RunStarted { run: run.clone(), cause: Some(id.clone()) });
-        let why = format!("{agent} ended before it answered");
+        let why = format!("{agent} stopped before it answered");
         let outcome = Outcome::Cut(Cut { why, lasted_ms: None });
         self.report(Report::RunEnded { run, outcome, usage: None });
     }
@@ -177,7 +177,7 @@ impl Scribe {
         match &send.text {
             Content::Open(text) => Some(text.clone()),
             Content::Sealed(_) => {
-                let words = "This machine has no key for sealed words";
+                let words = "This machine cannot decrypt the message";
                 self.not_delivered(&send.id, attempt, Failure::new("send_rejected", words));
                 None
             }

@@ -22,7 +22,8 @@ impl Acp {
     pub(super) fn hold(&mut self, order: &Order) {
         let held = Held::Order(Box::new(order.clone()));
         if self.held.len() >= HELD_MAX {
-            let words = "Too much waits for this agent already";
+            let words = "Too many messages are already queued for this agent. Try again in a \
+                         moment";
             return self.fail(held, &Failure::new("send_rejected", words));
         }
         self.held.push_back(held);
@@ -127,11 +128,13 @@ impl Acp {
                 let run = run_id(id, attempt);
                 return self.scribe.delivered(id, attempt, Some(run));
             }
-            Lookup::Absent => {
-                Failure::new("agent_not_open", "The agent stopped before it took the message")
-            }
+            Lookup::Absent => Failure::new(
+                "agent_not_open",
+                "The agent stopped before it received the message. Send it again",
+            ),
             Lookup::Unknown => {
-                let words = "The agent stopped while it was being delivered; it may have arrived";
+                let words = "The agent stopped while the message was being delivered. It may \
+                             have arrived";
                 Failure::new(DELIVERY_UNKNOWN, words)
             }
         };

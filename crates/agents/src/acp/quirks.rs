@@ -66,8 +66,8 @@ const GEMINI: Quirks = Quirks {
     // Each load leaves an empty record beside the full one, and the next start's tidying removes
     // both.
     keeping: Some(
-        "Its tidying removes conversations that were gone on with: to keep them, set \
-         \"general\": {\"sessionRetention\": {\"enabled\": false}} in ~/.gemini/settings.json",
+        "It deletes resumed conversations when it cleans up. To keep them, set \"general\": \
+         {\"sessionRetention\": {\"enabled\": false}} in ~/.gemini/settings.json",
     ),
     thoughts_are_whole: true,
     needs_own_reads: true,

@@ -166,7 +166,7 @@ impl Replay {
     pub(super) fn import(self, scribe: &mut Scribe, now: Timestamp) {
         let Self { items, tools, left_out, plan, .. } = self;
         if left_out > 0 {
-            let words = format!("The first {left_out} entries of this conversation are left out");
+            let words = format!("The first {left_out} entries of this conversation are not shown");
             scribe.notice("import", words);
         }
         if let Some(plan) = plan {

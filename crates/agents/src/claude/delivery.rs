@@ -65,7 +65,7 @@ impl Claude {
     /// The agent let go of a message that it had not taken.
     pub(super) fn dropped(&mut self, uuid: &str) {
         let Some(send) = self.take_written(uuid) else { return };
-        let words = "The run was stopped before the agent took this message; send it again";
+        let words = "The run was stopped before the agent received this message. Send it again";
         let failure = Failure::new("send_rejected", words);
         self.scribe.not_delivered(&send.id, send.attempt, failure);
     }
@@ -114,13 +114,14 @@ impl Claude {
                     self.scribe.delivered_and_cut_off(&id, attempt, "Claude Code");
                 }
                 (false, Lookup::Absent) => {
-                    let words = "Claude Code ended before it took this message; send it again";
+                    let words = "Claude Code stopped before it received this message. Send it \
+                                 again";
                     let failure = Failure::new("agent_not_open", words);
                     self.scribe.not_delivered(&id, attempt, failure);
                 }
                 (false, Lookup::Unknown) => {
-                    let words =
-                        "Claude Code ended while it was being delivered; it may have arrived";
+                    let words = "Claude Code stopped while the message was being delivered. It \
+                                 may have arrived";
                     let failure = Failure::new(DELIVERY_UNKNOWN, words);
                     self.scribe.not_delivered(&id, attempt, failure);
                 }

@@ -117,7 +117,7 @@ impl Codex {
             }
             (false, Lookup::Found) => self.scribe.delivered_and_cut_off(id, attempt, "Codex"),
             (false, Lookup::Absent) => {
-                let words = "Codex stopped before it took the message";
+                let words = "Codex stopped before it received the message. Send it again";
                 let failure = Failure::new("agent_not_open", words);
                 self.scribe.not_delivered(id, attempt, failure);
             }
@@ -166,7 +166,7 @@ impl Codex {
     }
 
     fn history_missing(&mut self, error: &str) {
-        let words = format!("What was said before could not be read from Codex: {error}");
+        let words = format!("Could not load the earlier messages from Codex: {error}");
         self.scribe.notice("history", words);
     }
 

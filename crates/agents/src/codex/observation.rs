@@ -324,11 +324,12 @@ impl Codex {
                 self.adopt(id, std::slice::from_ref(agent_thread_id));
             }
             Item::EnteredReviewMode { review } => {
-                self.scribe.notice("review", format!("Codex reviews: {review}"));
+                self.scribe.notice("review", format!("Codex is reviewing: {review}"));
             }
             Item::ExitedReviewMode { review } => self.scribe.notice("review", review.clone()),
             Item::ContextCompaction {} => {
-                self.scribe.notice("compaction", "Codex summed up the conversation to make room");
+                self.scribe
+                    .notice("compaction", "Codex compacted the conversation to free up context");
             }
             Item::CommandExecution { .. }
             | Item::FileChange { .. }

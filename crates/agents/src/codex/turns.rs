@@ -137,7 +137,7 @@ impl Codex {
             "failed" => {
                 let told = completed.error.as_ref().map(frames::TurnError::words);
                 let words = told.or_else(|| turn.error.clone());
-                Outcome::Failed(words.unwrap_or_else(|| "Codex did not say why".to_owned()))
+                Outcome::Failed(words.unwrap_or_else(|| "Codex gave no reason".to_owned()))
             }
             _ => Outcome::Completed,
         };
@@ -177,7 +177,7 @@ impl Codex {
     pub(super) fn interrupt(&mut self, request: &RequestId, meant: Option<&RunId>, now: Timestamp) {
         let meant = |turn: &&mut Turn| meant.is_none_or(|run| *run == turn.run);
         let Some(turn) = self.turn.as_mut().filter(meant) else {
-            let words = "Codex is not at work on that";
+            let words = "Nothing to stop: this run is not active";
             self.scribe.answered(request, Some(Failure::new("agent_not_active", words)));
             return;
         };

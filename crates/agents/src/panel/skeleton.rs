@@ -168,16 +168,16 @@ fn search(wanted: &Wanted<'_>, nodes: &[&Node]) -> Vec<Proposal> {
         }
         let mut why = vec![];
         if is_editor {
-            why.push("text can be typed there".to_owned());
+            why.push("it accepts text".to_owned());
         }
         if !kept.is_empty() {
-            why.push(format!("it shares {} with the old place", kept.join(", ")));
+            why.push(format!("it shares {} with the old element", kept.join(", ")));
         }
         if !usual.is_empty() {
-            why.push(format!("it is called {}", usual.join(", ")));
+            why.push(format!("its name matches {}", usual.join(", ")));
         }
         if alike > 1 {
-            why.push(format!("{alike} elements look so"));
+            why.push(format!("{alike} elements match"));
         }
         let (landmark, why) = (wanted.landmark, why.join("; "));
         found.push(Proposal { landmark, selector, why, likelihood });

@@ -78,7 +78,7 @@ impl Pi {
                     self.scribe.delivered_and_cut_off(&id, attempt, "pi");
                 }
                 (false, Lookup::Absent) => {
-                    let words = "pi ended before it heard this";
+                    let words = "pi stopped before it received this message. Send it again";
                     let failure = Failure::new("agent_not_open", words);
                     self.scribe.not_delivered(&id, attempt, failure);
                 }
@@ -92,5 +92,8 @@ impl Pi {
 }
 
 fn unknown() -> Failure {
-    Failure::new(DELIVERY_UNKNOWN, "pi ended while this was being delivered; it may have arrived")
+    Failure::new(
+        DELIVERY_UNKNOWN,
+        "pi stopped while the message was being delivered. It may have arrived",
+    )
 }
