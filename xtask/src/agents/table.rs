@@ -1,5 +1,5 @@
-//! What works with which agent, as the scenarios told it: a table for people and for
-//! `docs/agents.md`.
+//! The table of what works with which agent, built from the report of the scenarios: for the
+//! terminal and for `docs/agents.md`.
 //!
 //! Not here: running the scenarios (`play`).
 
@@ -41,38 +41,38 @@ pub(crate) struct Table {
 
 /// The rows, and what each is called for people.
 const ROWS: [(&str, &str); 32] = [
-    ("plain_streaming", "words as they come"),
-    ("tool_approved", "tool approved"),
-    ("tool_denied", "tool denied"),
+    ("plain_streaming", "streams its answer"),
+    ("tool_approved", "tool call allowed"),
+    ("tool_denied", "tool call denied"),
     ("always_allow", "always allow"),
-    ("edited_input", "edited input"),
-    ("interrupt_streaming", "interrupt while it speaks"),
-    ("interrupt_prompt", "interrupt while it asks"),
-    ("interrupt_tool", "interrupt while a tool runs"),
+    ("edited_input", "edit a tool call before allowing it"),
+    ("interrupt_streaming", "stop it while it answers"),
+    ("interrupt_prompt", "stop it while it asks a question"),
+    ("interrupt_tool", "stop it while a tool runs"),
     ("model_switch", "switch the model"),
-    ("mode_switch", "switch the mode"),
-    ("queue", "a follow-up waits"),
-    ("steer", "steer in the middle of a run"),
-    ("picture_sent", "a picture reaches the model"),
-    ("limit_told", "a limit of the model's service is told"),
-    ("compaction", "that it summed up the conversation is told"),
-    ("background_subagent", "a subagent works on behind the run"),
-    ("plan", "its list of things to do"),
-    ("file_written", "a written file as a change"),
-    ("long_output", "the rest of a long output"),
+    ("mode_switch", "switch the permission mode"),
+    ("queue", "queue a follow-up"),
+    ("steer", "steer during a run"),
+    ("picture_sent", "send a picture to the model"),
+    ("limit_told", "reports rate limits"),
+    ("compaction", "reports compaction"),
+    ("background_subagent", "runs a subagent in the background"),
+    ("plan", "shows its to-do list"),
+    ("file_written", "shows file changes as diffs"),
+    ("long_output", "full text of a long tool output"),
     ("all_dialects", "clients of all dialects at once"),
-    ("resume_after_kill", "goes on after the proxy was killed"),
-    ("killed_while_streaming", "the same in the middle of a run"),
-    ("transcript_import", "an earlier conversation is taken up"),
-    ("picture_imported", "a picture in an earlier conversation"),
-    ("api_error", "the model's service fails"),
+    ("resume_after_kill", "continues after the proxy is killed"),
+    ("killed_while_streaming", "continues after the proxy is killed during a run"),
+    ("transcript_import", "resumes an earlier conversation"),
+    ("picture_imported", "shows pictures of an earlier conversation"),
+    ("api_error", "the model provider fails"),
     ("agent_killed", "the agent is killed"),
-    ("memory_guard", "one that takes too much memory is ended"),
-    ("killed_at_received", "once only: killed when received"),
-    ("killed_at_attempting", "once only: killed before the write"),
-    ("killed_at_written", "once only: killed after the write"),
-    ("killed_at_heard", "once only: killed at the evidence"),
-    ("killed_at_settled", "once only: killed when settled"),
+    ("memory_guard", "stopped when it uses too much memory"),
+    ("killed_at_received", "once only: proxy killed after receiving"),
+    ("killed_at_attempting", "once only: proxy killed before the write"),
+    ("killed_at_written", "once only: proxy killed after the write"),
+    ("killed_at_heard", "once only: proxy killed on confirmation"),
+    ("killed_at_settled", "once only: proxy killed after settling"),
 ];
 
 /// Reads a report. A scenario that ran twice counts as it ended last.
@@ -163,9 +163,9 @@ not a line
     fn every_outcome_has_its_word_and_a_reason_is_told_once() {
         let text = read(REPORT).markdown();
         assert!(text.starts_with("| | a 1 | b 2 |\n|---|---|---|\n"), "{text}");
-        assert!(text.contains("| a follow-up waits | **fails** | yes |\n"), "{text}");
-        assert!(text.contains("| steer in the middle of a run | no (1) | no (1) |\n"), "{text}");
-        assert!(text.contains("| switch the mode | not run | not run |\n"), "{text}");
+        assert!(text.contains("| queue a follow-up | **fails** | yes |\n"), "{text}");
+        assert!(text.contains("| steer during a run | no (1) | no (1) |\n"), "{text}");
+        assert!(text.contains("| switch the permission mode | not run | not run |\n"), "{text}");
         assert!(text.ends_with("\n1. it has no ears\n"), "{text}");
     }
 
