@@ -1,9 +1,9 @@
-//! Which debug ports may be reached, and where a browser's socket is.
+//! Checks debug port addresses and finds the browser's WebSocket.
 //!
-//! **Invariant:** nothing outside of this machine is ever asked: the host is checked by its name,
-//! and again by the address that the connection really has.
+//! **Invariant:** only this machine is contacted. The host is checked by name, and again by the
+//! peer address of the connection.
 //!
-//! Not here: speaking over the socket (`connection`).
+//! Not here: talking over the socket (`connection`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

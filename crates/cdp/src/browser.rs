@@ -1,6 +1,7 @@
-//! A browser: calls, events, and whether it is still there.
+//! A browser: calls, events, and whether it is still connected.
 //!
-//! **Invariant:** a call ends: with an answer, a refusal, the end of the connection, or its time.
+//! **Invariant:** every call ends: with an answer, a refusal, the end of the connection, or a
+//! timeout.
 //!
 //! Not here: the socket's tasks (`connection`), scripts in frames (`place`).
 

@@ -1,4 +1,4 @@
-//! What goes wrong between us and a browser, in words that say what to do.
+//! Errors between Farhelm and a browser. Each says what happened and what to do.
 
 use std::time::Duration;
 

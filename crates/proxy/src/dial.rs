@@ -1,9 +1,10 @@
-//! Reaching a relay, plain or over TLS: for proxies, and for any other program of this workspace.
+//! Connects to a relay, plain or over TLS: for proxies, and for any other program of this
+//! workspace.
 //!
-//! **Invariant**: over TLS the relay's name is checked, against the system's certificates and
-//! those that somebody named; nothing turns the check off.
+//! **Invariant**: over TLS the relay's name is checked against the system's certificates and those
+//! passed with `--tls-ca`; nothing turns the check off.
 //!
-//! Not here: when to try again (`shell`), what is said (`engine`).
+//! Not here: when to retry (`shell`), the messages (`engine`).
 
 use std::fmt;
 use std::io;

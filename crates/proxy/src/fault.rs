@@ -1,4 +1,4 @@
-//! What goes wrong on the machine's side, in words that say what to do.
+//! Errors on the machine's side. Each says what happened and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! The engine with its journal and its drivers, on one thread.
 //!
-//! [`Host::handle`] takes everything that happened since the last time and comes back when the
-//! journal is on disk and nothing is left to do: one sync serves all that waited. After a
-//! [`Fault`] the host is to be dropped; a new one opens from the disk, as after a crash.
+//! [`Host::handle`] takes everything that happened since the last call and returns once the journal
+//! is on disk and nothing is left to do, so that one sync serves all pending input. After a
+//! [`Fault`], drop the host; a new one opens from the disk, as after a crash.
 //!
 //! Not here: clocks and sockets (`shell`).
 

@@ -1,8 +1,8 @@
-//! Looks whether a session can be started here, and makes ready what it needs: its program is
-//! there, its folder is one where agents may work, its working tree is made, its conversation is
-//! found. Takes a moment: not on the thread that holds the host.
+//! Checks that a session can be started here and prepares what it needs: finds its program and its
+//! conversation, checks its folder, and creates its working tree. This takes time, so it does not
+//! run on the host's thread.
 //!
-//! A folder counts by where it really is, through all links.
+//! A folder counts by its real path, with all links resolved.
 //!
 //! Not here: launches themselves (`engine`), starting programs (`processes`).
 

@@ -1,10 +1,10 @@
 //! The host with a real disk, a real clock and a real socket.
 //!
-//! One thread holds the host and syncs the journal; it takes everything that waits, so that one
-//! sync serves all of it. One task holds the socket. They meet in two bounded queues; a relay
-//! that does not read is dropped, never waited for.
+//! One thread holds the host and syncs the journal; it takes everything that is pending, so that
+//! one sync serves all of it. One task holds the socket. They communicate through two bounded
+//! queues. If the relay does not read, the connection is dropped; nothing waits for it.
 //!
-//! Not here: what is said (`engine`), how the relay is reached (`dial`).
+//! Not here: the content of messages (`engine`), how the relay is reached (`dial`).
 
 mod asides;
 mod backoff;

@@ -1,7 +1,7 @@
-//! A git working tree of its own for a session.
+//! A separate git working tree for a session.
 //!
-//! It lies below the data folder, on a branch of its own. It is removed with the session only
-//! when nothing is in it that is not committed; the branch stays unless nothing is on it either.
+//! It is below the data folder, on its own branch. It is removed with the session only when it has
+//! no uncommitted changes; the branch is kept if it has commits.
 //!
 //! Not here: which sessions want one (`engine`).
 

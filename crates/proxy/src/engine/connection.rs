@@ -1,7 +1,7 @@
-//! The connection to the relay: greeting, resuming, heartbeats, silence.
+//! The connection to the relay: handshake, resuming, heartbeats, timeouts.
 //!
-//! After the relay's ack, in this order: the sessions, what waits in the outbox, the drafts, the
-//! configurations, and for each session what it still has. Then everything is live.
+//! After the relay's ack, the proxy sends in this order: the sessions, the outbox, the drafts, the
+//! configurations, and the transient state of each session. Then everything is live.
 
 use domain::fleet::Named;
 use domain::session::Report;

@@ -1,5 +1,5 @@
-//! A frame to the relay has a bound. What a tool printed can be longer than that: then its middle
-//! is left out, because a frame that the relay does not take would hold up all that follow.
+//! Keeps frames to the relay within their size limit. If the output of a tool is longer, its middle
+//! is omitted, because a frame that the relay rejects would hold up all that follow.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Launches, each begun once however often it is asked for.
+//! Launches. Each is started once, however often it is requested.
 
 use std::path::{Component, Path};
 

@@ -1,8 +1,8 @@
-//! Orders from the relay, each given to its agent once however often it is offered.
+//! Orders from the relay. Each is given to its agent once, however often the relay offers it.
 //!
-//! A send is known by its attempt and is in the journal before the agent hears of it. Any other
-//! order is known by its request; its answer is in the outbox until the relay has it, and after a
-//! crash the answers in the outbox are the ones that are known.
+//! A send is identified by its attempt and is in the journal before the agent receives it. Any
+//! other order is identified by its request. Its answer stays in the outbox until the relay has it;
+//! after a crash, only the answers in the outbox are known.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! What the agents tell: recorded things go through the outbox, passing ones only to who is there.
+//! Handles the agents' reports: recorded ones go through the outbox, transient ones only to clients
+//! that are connected.
 
 use agents::{Lookup, Output};
 use domain::content::Failure;

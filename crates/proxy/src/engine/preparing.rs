@@ -1,5 +1,5 @@
-//! Launches whose folder and program are being looked at: that takes a moment, and is not done
-//! here.
+//! Launches that are being prepared: checking the folder and the program takes time and is not done
+//! on this thread.
 
 use domain::content::Failure;
 use domain::{AgentType, RequestId, SessionId, Timestamp, fleet};

@@ -1,9 +1,9 @@
-//! How many programs run, and for how long one may have nothing to do.
+//! How many programs may run, and how long one may be idle.
 //!
-//! At the bound the program that rested longest makes room for the next. A program that rests is
-//! ended after a while; its session stays, and starts it again when it is needed.
+//! At the limit, the program that has been idle longest makes room for the next. An idle program is
+//! ended after a while; its session stays, and restarts it when it is needed.
 //!
-//! Not here: memory (`processes`), what resting is (`agents`).
+//! Not here: memory (`processes`), what counts as idle (`agents`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

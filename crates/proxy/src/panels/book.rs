@@ -1,9 +1,9 @@
-//! Which session every panel was, on disk: `panels.json`, replaced as a whole.
+//! Which session each panel belongs to, on disk: `panels.json`, replaced as a whole.
 //!
-//! Invariant: a session's name is on disk before anybody hears of it. Losing the rest costs at
-//! most a new session where an old one could have been recognised.
+//! Invariant: a session's id is on disk before it is announced. Losing the rest costs at most a new
+//! session where an old one could have been recognised.
 //!
-//! Not here: recognising (`agents`), which panels are there now (`service`).
+//! Not here: recognising (`agents`), the panels that exist now (`service`).
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};

@@ -1,7 +1,7 @@
-//! New chats: in a panel that is open, in a window where the panel can be opened, or in an IDE
-//! that is started for it.
+//! New chats: in an open panel, in a window where the panel can be opened, or in an IDE that is
+//! started for it.
 //!
-//! Invariant: a launch ends: with a panel that is its session's alone, or with why not.
+//! Invariant: every launch ends: with a panel that belongs to its session alone, or with an error.
 //!
 //! Not here: the steps themselves (`acting`), the launch's place in the engine.
 

@@ -1,8 +1,8 @@
-//! One debug port: connects, and connects again; hears which targets there are, and has each one
-//! that may hold a panel watched.
+//! One debug port: connects and reconnects, tracks its targets, and has each one watched that may
+//! contain a panel.
 //!
-//! Invariant: a browser that does not answer is tried no more often than each five seconds, but
-//! while somebody waits for an IDE that was just started.
+//! Invariant: a browser that does not respond is retried at most every five seconds, except while a
+//! launch waits for an IDE that was just started.
 //!
 //! Not here: what is in a target (`watcher`).
 

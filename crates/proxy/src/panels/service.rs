@@ -1,7 +1,7 @@
-//! The one task that knows which panel is whose.
+//! The one task that knows which panel belongs to which session.
 //!
-//! Invariant: a panel has at most one session and a session at most one panel; whoever loses its
-//! panel is told so before another has it.
+//! Invariant: a panel has at most one session and a session at most one panel. A session that loses
+//! its panel learns it before another session gets the panel.
 //!
 //! Not here: watching browsers (`port`, `watcher`), doing jobs (`acting`), opening chats
 //! (`launching`).

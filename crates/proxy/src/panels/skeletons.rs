@@ -1,9 +1,9 @@
-//! What a panel that changed is made of, kept for a person: tags, roles, labels of controls, and
-//! no words of anybody.
+//! The structure of a panel that changed, saved for a person: tags, roles and labels of controls,
+//! without any text.
 //!
-//! One file for each profile, the newest; `farhelm doctor cdp` reads them.
+//! One file per profile, the newest; `farhelm doctor cdp` reads them.
 //!
-//! Not here: making one (the observer), what moved (`agents`).
+//! Not here: creating one (the observer), finding what moved (`agents`).
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
-//! A short dialogue with an agent that tells its conversations itself: started for it alone, and
-//! ended with it.
+//! A short dialogue with an agent that lists its own conversations: the program is started for it
+//! alone, and ended with it.
 //!
-//! Not here: what is said (`agents::acp`).
+//! Not here: the messages (`agents::acp`).
 
 use std::path::Path;
 use std::process::Stdio;

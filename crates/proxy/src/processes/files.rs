@@ -1,13 +1,12 @@
 //! Files of a workspace, read and written for an agent.
 //!
-//! A path is made plain first (every link followed), must then lie in the workspace, and is walked
-//! from the workspace's own folder step by step without following any link: whoever puts a link
-//! in the way in between gets an error, not a file elsewhere.
+//! A path is resolved first (following every link) and must then be in the workspace. It is then
+//! opened step by step from the workspace folder without following any link: if a link is put in
+//! the way in between, the result is an error, not a file elsewhere.
 //!
-//! **Invariant**: nothing outside of the workspace is opened, whatever changes meanwhile.
+//! **Invariant**: nothing outside the workspace is opened, whatever changes meanwhile.
 //!
-//! Not here: whether the agent may (it asked, in its own way), who waits for the answer
-//! (`agents`).
+//! Not here: permission (the agent asked in its own way), who waits for the answer (`agents`).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

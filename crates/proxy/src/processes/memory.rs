@@ -1,4 +1,4 @@
-//! How much memory a program and all that it started take.
+//! Measures the memory of a program and of everything that it started.
 //!
 //! Not here: ending them (`serve`).
 

@@ -1,4 +1,4 @@
-//! One program, from its start to the end of everything it started.
+//! One program, from its start to the end of everything that it started.
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;

@@ -1,14 +1,14 @@
-//! Commands that run for an agent, in terminals of its own: one task each, in the hands of the
-//! program's own task.
+//! Commands that run for an agent in separate terminals: one task each, owned by the task of the
+//! agent's program.
 //!
-//! Each command leads a process group and carries the session's mark, as the program does. What it
-//! prints is told in pieces of bounded size at a bounded rate: one that prints without end is held
-//! back by its own pipe.
+//! Each command leads a process group and carries the session's variable, as the program does. Its
+//! output is reported in pieces of bounded size at a bounded rate: a command that prints without
+//! end is slowed down by its own pipe.
 //!
-//! **Invariant**: a command and all that stayed in its group are gone when its task is, however
-//! that ends; all tasks are gone when the program is.
+//! **Invariant**: when a command's task ends, for whatever reason, the command and everything left
+//! in its process group are gone. When the program ends, all tasks are gone.
 //!
-//! Not here: how much of it is kept, who wants to know (`agents`), paths (`files`).
+//! Not here: how much output is kept and who receives it (`agents`), paths (`files`).
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,5 @@
-//! Where files and terminals are not served: nothing of it is offered, and nobody asks.
+//! For systems on which files and terminals are not available: agents are not offered any, so no
+//! requests come.
 
 use std::sync::Arc;
 

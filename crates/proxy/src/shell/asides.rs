@@ -1,5 +1,4 @@
-//! What takes a moment and is done beside the thread that holds the host: looking for agents,
-//! for folders, for conversations.
+//! Slow lookups that run beside the host's thread: agents, folders, conversations.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

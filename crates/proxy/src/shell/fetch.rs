@@ -1,9 +1,9 @@
-//! Gets attachments from the relay into a folder of this machine, each under its id.
+//! Downloads attachments from the relay into a folder of this machine, each under its id.
 //!
-//! **Invariant**: a file that has its final name is whole. The relay names the files, so a name
-//! that could lead out of the folder is no name.
+//! **Invariant**: a file with its final name is complete. The relay names the files, so a name that
+//! could lead out of the folder is rejected.
 //!
-//! Not here: when to ask again (`engine::attachments`), the way to the relay (`dial`).
+//! Not here: when to ask again (`engine::attachments`), connecting to the relay (`dial`).
 
 use std::fs;
 use std::io;

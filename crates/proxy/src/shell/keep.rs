@@ -1,9 +1,9 @@
-//! Hands pictures that agents made to the relay, where every client can get them.
+//! Uploads pictures that agents made to the relay, where every client can get them.
 //!
 //! **Invariant**: each picture is answered once: with the name that the relay gave it, or with the
-//! reason why it has none. A relay that is away is tried again for a while, not for ever.
+//! reason why it has none. If the relay is offline, the upload is retried for a while, not forever.
 //!
-//! Not here: what is told instead (`agents`), the way to the relay (`dial`).
+//! Not here: what is shown instead (`agents`), connecting to the relay (`dial`).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The relay comes, goes, and acknowledges; time and the journal go on.
+//! The relay connects, disconnects and acknowledges, while time and the journal advance.
 
 use super::*;
 

@@ -1,6 +1,6 @@
-//! The window around a webview. A webview is a frame of another process: what has the focus in
-//! the window, what is typed there and what lies over the webview is known only there, so the
-//! window is attached to for as long as it takes.
+//! The window around a webview. A webview is a frame in another process; focus, typing and
+//! overlapping elements are known only in the window's own process. Farhelm therefore attaches to
+//! the window while it acts.
 //!
 //! Not here: the panel itself (`hand`).
 

@@ -1,6 +1,6 @@
-//! What goes wrong while acting, as people and programs are told.
+//! Errors while acting, for people and programs.
 //!
-//! Not here: what goes wrong between us and the browser (`cdp`).
+//! Not here: errors between Farhelm and the browser (`cdp`).
 
 use cdp::Fault;
 use domain::content::Failure;

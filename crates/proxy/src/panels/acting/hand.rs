@@ -1,4 +1,4 @@
-//! The script inside of the panel, as Rust calls it.
+//! Calls to the script inside the panel.
 //!
 //! **Invariant:** every call ends in time and runs in the document that it was made for.
 //!

@@ -1,6 +1,6 @@
-//! The mouse and the keys, as the browser takes them for a person's.
+//! Mouse and keyboard events that the browser treats as a person's.
 //!
-//! **Invariant:** a mouse button that went down goes up again.
+//! **Invariant:** every mouse press is followed by a release.
 //!
 //! Not here: where to press (`pressing`), what to type (`sending`).
 

@@ -1,10 +1,10 @@
-//! Which models a panel offers, and choosing one. Opens a menu, so only when somebody asks.
+//! Lists the models of a panel and chooses one. This opens a menu, so it is done only on request.
 //!
-//! **Invariant:** a menu that was opened is closed again, and only an entry whose whole name is
-//! the wanted one is pressed. Where a notification lies over the menu's button or an entry, it is
-//! pressed by script: that very element, and never what lies over it.
+//! **Invariant:** a menu that was opened is closed again, and only the entry with exactly the
+//! requested name is pressed. If a notification covers the menu button or an entry, the element is
+//! pressed by script instead, never what covers it.
 //!
-//! Not here: reading the present model without opening anything (the observer).
+//! Not here: reading the current model without opening anything (the observer).
 
 use std::time::Duration;
 

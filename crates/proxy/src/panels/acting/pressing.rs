@@ -1,8 +1,8 @@
-//! Pressing something that is in the panel: found, aimed at, looked at again, pressed.
+//! Presses an element of the panel: finds it, aims, checks again, presses.
 //!
-//! **Invariant:** the press lands on the very element that was found for the very thing that was
-//! asked for, or nowhere. A trusted press that would hit something else is stopped inside of the
-//! panel before the page hears of it.
+//! **Invariant:** the press lands on exactly the element that was found for the request, or
+//! nowhere. A trusted press that would hit another element is stopped inside the panel before the
+//! page sees it.
 //!
 //! Not here: the mouse (`input`), what happens after a message was sent (`sending`).
 

@@ -1,10 +1,10 @@
-//! Typing a message and sending it.
+//! Types a message and sends it.
 //!
-//! **Invariant:** up to the press of the send button everything can be taken back, and is, when
-//! something is not as it should be: the text away, the person's draft and focus where they were.
-//! After the press the outcome is what is seen, and `delivery_unknown` where nothing can be.
+//! **Invariant:** until the send button is pressed, everything can be undone, and is undone when
+//! something goes wrong: the text is removed, and the person's draft and focus are restored. After
+//! the press, the outcome is what the panel shows, or `delivery_unknown` if it shows nothing.
 //!
-//! Not here: the moment (`waiting`), pressing (`pressing`), keys (`input`).
+//! Not here: choosing the moment (`waiting`), pressing (`pressing`), keys (`input`).
 
 use std::time::Duration;
 

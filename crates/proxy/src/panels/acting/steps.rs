@@ -1,6 +1,6 @@
-//! A profile's steps: click, focus, key, type, wait.
+//! The steps of a profile: click, focus, key, type, wait.
 //!
-//! Not here: when a profile's steps are taken (`panels`).
+//! Not here: when a profile's steps run (`panels`).
 
 use std::time::Duration;
 

@@ -1,8 +1,9 @@
-//! The moment to act in: nobody is typing, nothing is asked, and a field to type into is there.
+//! Waits for the right moment to act: nobody is typing, no question is open, and an input field
+//! exists.
 //!
-//! **Invariant:** somebody who types in the panel or its window is waited for, and not for ever.
+//! **Invariant:** Farhelm waits for a person who types in the panel or its window, but not forever.
 //!
-//! Not here: what is done then (`sending`, `steps`).
+//! Not here: the action that follows (`sending`, `steps`).
 
 use std::time::{Duration, Instant};
 

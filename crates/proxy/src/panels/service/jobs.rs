@@ -1,4 +1,4 @@
-//! What drivers ask for.
+//! Jobs that drivers request.
 
 use std::sync::Arc;
 

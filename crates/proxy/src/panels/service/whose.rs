@@ -1,4 +1,4 @@
-//! Whose a panel is, and when it becomes another's.
+//! Which session a panel belongs to, and when that changes.
 
 use std::sync::Arc;
 use std::time::Duration;
