@@ -1,10 +1,10 @@
-//! `farhelm bench`: each figure beside its own floor, measured in the same run.
+//! `farhelm bench`: each figure next to its floor, measured in the same run.
 //!
-//! **Invariant**: floor and scenario take turns, at least five of each; what is told is their
-//! medians. **Invariant**: every process it starts has ended and every file it made is gone when
-//! it returns, also after Ctrl-C.
+//! **Invariant**: floor and scenario alternate, at least five rounds each; the results are their
+//! medians. **Invariant**: when it returns, also after Ctrl-C, every process that it started has
+//! ended and every file that it made is gone.
 //!
-//! Not here: what is measured (the crates), the story of the figures (docs/benchmarks.md).
+//! Not here: what is measured (the crates), the discussion of the figures (docs/benchmarks.md).
 
 mod agents;
 mod clients;

@@ -1,4 +1,4 @@
-//! The way to the relay, for requests and for sockets.
+//! Connects to the relay, for requests and for sockets.
 //!
 //! Not here: TLS and addresses (`proxy::dial`), which relay (`discovery`).
 

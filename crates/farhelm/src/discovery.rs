@@ -1,7 +1,7 @@
-//! Finding the relay: by flag, by environment, or by the data folder.
+//! Finds the relay: by flag, by environment, or by the data folder.
 //!
-//! **Invariant**: a relay that was found by the data folder is looked for again at every attempt,
-//! since a restart may give it another port.
+//! **Invariant**: a relay found through the data folder is looked up again at every attempt, since
+//! a restart may give it another port.
 //!
 //! Not here: talking to it (`http`, `client`).
 

@@ -1,8 +1,8 @@
-//! `farhelm doctor`: looks at everything that usually goes wrong, and says what to do.
+//! `farhelm doctor`: checks everything that commonly goes wrong, and says what to do.
 //!
 //! **Invariant**: it changes nothing.
 //!
-//! Not here: single looks (`agents`, `cdp`, `disk`, `relay`).
+//! Not here: the single checks (`agents`, `cdp`, `disk`, `relay`).
 
 mod agents;
 mod cdp;

@@ -1,8 +1,8 @@
 //! A few requests to the relay's HTTP API.
 //!
-//! **Invariant**: an answer is bounded in size and time, whoever gives it.
+//! **Invariant**: every response is bounded in size and time, no matter who sends it.
 //!
-//! Not here: addresses and TLS (`connect`), what is asked (`commands`).
+//! Not here: addresses and TLS (`connect`), what is requested (`commands`).
 
 use std::time::Duration;
 

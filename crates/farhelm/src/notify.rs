@@ -1,17 +1,18 @@
-//! Calling somebody who is not looking: a question waits, a run ended, a message failed.
+//! Notifies a person who is not watching: a question is open, a run ended, a message failed.
 //!
-//! A watcher of the relay like any other: it hears what was recorded, keeps it for a moment, and
-//! tells whoever was named if nobody is shown that session. The relay never waits for it.
+//! A watcher of the relay like any other: it receives recorded events, holds them for a moment, and
+//! notifies the configured targets if nobody is watching that session. The relay never waits for
+//! it.
 //!
-//! | room | |
+//! | module | |
 //! |---|---|
-//! | `desk` | what is told, and when; without time or sockets of its own |
-//! | `words`, `notice` | how it is worded |
+//! | `desk` | what is notified, and when; has no clock and no sockets |
+//! | `words`, `notice` | the text |
 //! | `line` | queue and attempts, per target |
-//! | `memory` | which questions were told, over a restart |
+//! | `memory` | which questions were notified, across restarts |
 //! | `target`, `program`, `sign` | one attempt |
 //!
-//! Not here: who is looking (`relay::Watchers`), flags (`arguments`).
+//! Not here: who is watching (`relay::Watchers`), flags (`arguments`).
 
 mod desk;
 mod line;

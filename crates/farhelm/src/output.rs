@@ -1,7 +1,7 @@
-//! Everything that is printed goes through here.
+//! All output goes through here.
 //!
-//! **Invariant**: a reader that has seen enough (`farhelm tail … | head`) ends the command
-//! normally, without a word.
+//! **Invariant**: when the reader has seen enough (`farhelm tail … | head`), the command ends
+//! normally and silently.
 //!
 //! Not here: what is printed (`commands`, `view`).
 

@@ -1,8 +1,8 @@
-//! What a running relay leaves for programs to find: `relay.json` in the data folder, and the
-//! ready file where it was asked for.
+//! The files by which programs find a running relay: `relay.json` in the data folder, and the ready
+//! file if one was requested.
 //!
-//! **Invariant**: either file is whole or not there, readable by its owner alone, and gone after
-//! a clean stop.
+//! **Invariant**: each file is complete or absent, readable by its owner alone, and gone after a
+//! clean stop.
 //!
 //! Not here: finding the relay by them (`discovery`), tokens (`server`).
 

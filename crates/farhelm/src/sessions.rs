@@ -1,4 +1,4 @@
-//! Which session a person means.
+//! Finds the session that a person means.
 //!
 //! Not here: printing the list (`commands::sessions`).
 

@@ -1,8 +1,8 @@
-//! From what was said, and where, to arguments: flag, else environment, else file, else default.
+//! Merges all sources of settings into arguments: flag, else environment, else file, else default.
 //!
 //! The environment variable of `--some-name` is `FARHELM_SOME_NAME`, its key in the file is
-//! `some-name`. Both are added to every flag here, so that none can be forgotten; what the file
-//! says becomes the flag's default, so that it is checked like a flag.
+//! `some-name`. Both are added to every flag here, so that none can be forgotten. A value from the
+//! file becomes the flag's default, so that it is validated like a flag.
 //!
 //! Not here: which flags there are (`arguments`), reading the file (`file`).
 

@@ -1,4 +1,4 @@
-//! When to stop: Ctrl-C, or a service manager that says so.
+//! When to stop: on Ctrl-C, or when a service manager asks for it.
 
 use crate::problem::{Context as _, Problem};
 

@@ -1,7 +1,7 @@
-//! Eight agents that print 50 words a second each, through proxy and relay to a client; and what
-//! the proxy has in memory while eight agents are attached and silent.
+//! Eight agents that print 50 words a second each, through proxy and relay to a client; and the
+//! memory of the proxy while eight agents are attached and silent.
 //!
-//! The floor reads the same agents' stdout directly. What is told is what proxy and relay add.
+//! The floor reads the same agents' stdout directly. The result is what proxy and relay add.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! An agent's words on their way from proxy to client, 1,000 a second, p50.
+//! An agent's text on its way from proxy to client, 1,000 deltas a second, p50.
 //!
 //! The words carry the time at which they left; both ends are in this process, on one clock. The
 //! floor sends the same frames at the same rate to an axum server that echoes them.

@@ -1,4 +1,4 @@
-//! Databases with a history, made by the store itself and not through a relay.
+//! Databases with a history, written by the store itself and not through a relay.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! One run's place: its folder, its programs, and how they all end.
+//! The environment of one run: its folder, its programs, and how they all end.
 //!
-//! **Invariant**: what a lab started or made does not outlive it, also after Ctrl-C.
+//! **Invariant**: nothing that a lab started or made outlives it, even after Ctrl-C.
 
 use std::fs;
 use std::io::{self, Write as _};

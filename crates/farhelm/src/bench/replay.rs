@@ -1,4 +1,4 @@
-//! 100,000 events to a client that comes back: from its hello to the last `history_delta`.
+//! 100,000 events to a client that reconnects: from its hello to the last `history_delta`.
 //!
 //! The floor reads the same rows, undecoded, through the store in this process, in one call.
 

@@ -1,4 +1,4 @@
-//! The scenarios by name, and the turns that floor and scenario take.
+//! The scenarios by name, and the alternation of floor and scenario.
 
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
-//! 64 senders on 64 sessions, each with one send on its way: accepted a second.
+//! 64 senders on 64 sessions, each with one send in flight: accepted sends per second.
 //!
-//! The stub proxy answers each send `delivered` at once; that is part of what is measured. Each
-//! client looks at its own session and hears of the others what a list shows. What it costs when
-//! each hears everything of all 64 is measured beside it.
+//! The stub proxy answers each send `delivered` at once; that is part of the measurement. Each
+//! client watches its own session and receives of the others what a list shows. The cost when each
+//! client receives everything of all 64 is measured as well.
 
 use std::cell::RefCell;
 use std::rc::Rc;

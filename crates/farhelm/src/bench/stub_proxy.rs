@@ -1,4 +1,4 @@
-//! A plain version 1 proxy without agents: it has sessions, and says what it is told to say.
+//! A plain version 1 proxy without agents: it has sessions, and sends what it is given.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,7 @@
-//! What a sealed webchannel frame costs the relay for each client, in this process.
+//! The relay's cost per client of an encrypted webchannel frame, in this process.
 //!
-//! Real connections, each with a key of its own, are shown the same words in the making: the words
-//! are encoded once, and sealed, wrapped and put into an envelope for every one of them.
+//! Real connections, each with its own key, receive the same unfinished text: the text is encoded
+//! once, and then encrypted, wrapped and put into an envelope for each of them.
 
 use std::time::Instant;
 

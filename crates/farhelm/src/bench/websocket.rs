@@ -1,7 +1,7 @@
-//! Just enough WebSocket for a client that costs nothing beside what it measures.
+//! A minimal WebSocket client whose cost does not affect the measurement.
 //!
-//! Text frames in one piece, masked with zeros (a valid key that leaves the bytes as they are);
-//! what arrives is looked at in place and never copied whole.
+//! Text frames in one piece, masked with zeros (a valid key that leaves the bytes unchanged).
+//! Incoming data is examined in place and never copied as a whole.
 //!
 //! Not here: a client for people (`client`).
 

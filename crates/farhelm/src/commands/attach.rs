@@ -1,9 +1,9 @@
 //! `farhelm attach` and `farhelm run`: a session in this terminal, to read and to type.
 //!
-//! The agent runs under the proxy, so that whoever sits here and whoever holds a phone see the
-//! same session. Leaving ends nothing.
+//! The agent runs under the proxy, so that this terminal and other devices see the same session.
+//! Leaving does not end it.
 //!
-//! **Invariant**: what is typed is sent once, also when the relay goes away meanwhile.
+//! **Invariant**: a typed line is sent once, even if the relay disconnects meanwhile.
 
 mod typed;
 

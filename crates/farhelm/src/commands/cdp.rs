@@ -1,4 +1,4 @@
-//! `farhelm cdp`: what there is to see in IDEs and browsers.
+//! `farhelm cdp`: what Farhelm sees in IDEs and browsers.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;

@@ -1,12 +1,12 @@
-//! `farhelm control`: a session on standard input and output, as Claude Code would be.
+//! `farhelm control`: a session on standard input and output, in place of Claude Code.
 //!
-//! A program that is built on the Claude Agent SDK starts this in place of Claude Code and steers
-//! any session with it. Claude Code's own flags are accepted; those that mean something here are
-//! heeded, the others are not.
+//! A program built on the Claude Agent SDK starts this instead of Claude Code and controls any
+//! session with it. It accepts Claude Code's own flags, applies those that have a meaning here, and
+//! ignores the others.
 //!
-//! **Invariant**: no line is sent before the permission mode of the flags is set and confirmed;
-//! each line is sent once, even if the relay goes away meanwhile; the end of the input ends the
-//! command when its messages are answered.
+//! **Invariant**: no line is sent before the permission mode of the flags is set and confirmed.
+//! Each line is sent once, even if the relay disconnects meanwhile. The end of the input ends the
+//! command once its messages are answered.
 //!
 //! Not here: what frames mean (`client::control`).
 

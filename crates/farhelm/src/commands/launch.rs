@@ -1,4 +1,5 @@
-//! `farhelm launch` and `farhelm resume`: what there is to start and to go on with, and doing so.
+//! `farhelm launch` and `farhelm resume`: list agents and earlier conversations, and start or
+//! resume them.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

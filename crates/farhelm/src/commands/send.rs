@@ -1,6 +1,6 @@
-//! `farhelm send`: gives a message to the relay and waits for what becomes of it.
+//! `farhelm send`: sends a message and waits for its outcome.
 //!
-//! **Invariant**: the exit code is 0 only when the relay said *delivered* (or *accepted*, where
+//! **Invariant**: the exit code is 0 only if the relay reported *delivered* (or *accepted*, where
 //! that was enough).
 
 use std::io::Read as _;

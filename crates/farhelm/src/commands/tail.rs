@@ -1,6 +1,6 @@
 //! `farhelm tail`: follows a session until Ctrl-C, or until it is closed.
 //!
-//! **Invariant**: every event is shown once, in order, however often the relay goes away.
+//! **Invariant**: every event is shown once, in order, however often the relay disconnects.
 
 mod dialect;
 

@@ -1,4 +1,4 @@
-//! `farhelm token`: through the relay that runs; when none does, in its store.
+//! `farhelm token`: through the running relay, or directly in its store when none runs.
 
 use std::process::ExitCode;
 

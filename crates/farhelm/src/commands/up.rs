@@ -1,4 +1,4 @@
-//! `farhelm up` and `farhelm relay`: start, say where, and stop when asked.
+//! `farhelm up` and `farhelm relay`: start, print the address, and stop on request.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! The agents of this computer, and how much they may take.
+//! Checks the agents of this computer and their limits.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Panels of IDEs: what is there, what changed, and what an open debug port means.
+//! Checks panels of IDEs: what is there, what changed, and the risk of an open debug port.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The data folder, its rights, its room, its lock and its database.
+//! Checks the data folder: permissions, free space, lock and database.
 
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;

@@ -1,4 +1,5 @@
-//! The relay: is one there, how fast does it answer, who is connected; and is its port free.
+//! Checks the relay: whether it runs, how fast it responds, which machines are connected, and
+//! whether its port is free.
 
 use std::net::TcpListener;
 use std::time::Instant;

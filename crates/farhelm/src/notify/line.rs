@@ -1,7 +1,7 @@
-//! The line to one target: a short queue, a task of its own, and a few attempts at each call.
+//! The queue of one target: short, with its own task, and a few attempts per notification.
 //!
-//! **Invariant**: nobody waits for a target. A call that finds the queue full is counted, and the
-//! next one that fits says so.
+//! **Invariant**: nobody waits for a target. A notification that finds the queue full is counted,
+//! and the next one that fits reports it.
 //!
 //! Not here: the attempt itself (`target`).
 

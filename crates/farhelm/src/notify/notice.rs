@@ -1,8 +1,8 @@
-//! A call in words: what waits, and where.
+//! The text of a notification: what needs attention, and where.
 //!
 //! **Invariant**: every text in it went through `words`.
 //!
-//! Not here: whether it is told (`desk`), how it travels (`target`).
+//! Not here: whether it is sent (`desk`), how it travels (`target`).
 
 use std::fmt::Write as _;
 

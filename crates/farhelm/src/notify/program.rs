@@ -1,5 +1,5 @@
-//! A command that is called: the notice as JSON on its standard input, and in variables what a
-//! line of shell needs.
+//! A command as a target: it gets the notice as JSON on standard input, and in variables what a
+//! shell one-liner needs.
 //!
 //! **Invariant**: nothing that an agent wrote is part of the command itself.
 

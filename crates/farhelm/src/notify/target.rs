@@ -1,9 +1,10 @@
-//! Whom a call reaches: an ntfy topic, a webhook, a command. One attempt at one call.
+//! The receivers of notifications: an ntfy topic, a webhook, a command. One attempt per
+//! notification.
 //!
-//! **Invariant**: neither an address, which may be all that protects a topic, nor a secret is in
-//! any words that come out of here; an attempt is bounded in time.
+//! **Invariant**: no text from here contains a secret or an address, which may be all that protects
+//! a topic. An attempt is bounded in time.
 //!
-//! Not here: trying again (`line`), what is said (`notice`).
+//! Not here: trying again (`line`), the text (`notice`).
 
 use std::fmt;
 use std::time::Duration;

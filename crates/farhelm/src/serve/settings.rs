@@ -1,4 +1,4 @@
-//! Flags, as the crates below want them.
+//! Converts flags into the settings of the crates below.
 
 use relay::Policies;
 use relay::gate::Rates;

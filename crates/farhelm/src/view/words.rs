@@ -1,4 +1,4 @@
-//! One event, in words.
+//! Turns one event into text.
 
 use std::fmt::Write as _;
 

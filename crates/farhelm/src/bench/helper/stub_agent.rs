@@ -1,5 +1,5 @@
-//! An agent that prints at a fixed rate, by ACP on stdin and stdout: each word carries the time at
-//! which it was printed.
+//! An agent that prints at a fixed rate, over ACP on stdin and stdout. Each word carries the time
+//! at which it was printed.
 
 use std::io::{BufRead as _, Write as _};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

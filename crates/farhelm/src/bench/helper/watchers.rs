@@ -1,5 +1,5 @@
-//! Many clients on one thread that read as cheaply as can be: one buffer for all of them, frames
-//! counted by their beginning, nothing parsed.
+//! Many clients on one thread that read as cheaply as possible: one shared buffer, frames counted
+//! by their first bytes, nothing parsed.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

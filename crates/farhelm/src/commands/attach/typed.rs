@@ -1,4 +1,4 @@
-//! What a person typed, understood.
+//! Parses what a person typed.
 
 /// What can be typed.
 pub(super) const HELP: &str = "\

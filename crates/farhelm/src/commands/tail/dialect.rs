@@ -1,4 +1,4 @@
-//! `farhelm tail --dialect`: what a client of another dialect sees of a session.
+//! `farhelm tail --dialect`: a session as a client of another dialect sees it.
 //!
 //! Not here: the dialects (`client`).
 
