@@ -49,7 +49,7 @@ use crate::problem::Problem;
 /// Fewer rounds say nothing.
 const ROUNDS_MIN: u32 = 5;
 
-/// Measure this build on this machine, beside the machine's own floors
+/// Measure this build, compared with what this machine can do
 #[derive(Debug, Clone, Args)]
 #[command(
     after_help = "Example:\n  farhelm bench send_accept fanout_1000 --json",
@@ -57,7 +57,7 @@ const ROUNDS_MIN: u32 = 5;
     override_usage = "farhelm bench [OPTIONS] [NAME]..."
 )]
 pub(crate) struct Bench {
-    /// Which scenarios [default: all]
+    /// Scenarios to measure [default: all]
     #[arg(value_name = "NAME", value_enum)]
     pub(crate) names: Vec<Scenario>,
     /// Print JSON
@@ -66,14 +66,14 @@ pub(crate) struct Bench {
     /// Print a table for docs/benchmarks.md
     #[arg(long)]
     pub(crate) markdown: bool,
-    /// How often floor and scenario take turns
+    /// Rounds of floor and scenario
     #[arg(long, value_name = "N", default_value_t = ROUNDS_MIN,
           value_parser = clap::value_parser!(u32).range(i64::from(ROUNDS_MIN)..))]
     pub(crate) rounds: u32,
-    /// The size of the large database
+    /// Size of the large database, in bytes
     #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
     pub(crate) big_bytes: u64,
-    /// Where to measure: a folder on the disk that matters [default: the temporary folder]
+    /// Folder to measure in, on the disk that matters [default: the temporary folder]
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,
     /// Another build to measure
