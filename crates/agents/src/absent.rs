@@ -1,5 +1,5 @@
-//! Stands in for an agent that cannot be driven here any more: its session stays, and every order
-//! is answered with why.
+//! Stands in for an agent that this machine can no longer drive: its session stays, and every order
+//! is answered with the reason.
 
 use domain::Timestamp;
 use domain::content::Failure;

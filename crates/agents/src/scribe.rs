@@ -1,13 +1,13 @@
-//! The scribe: what a driver observes, put into the reports that everybody understands.
+//! The scribe: converts what a driver observes to reports for all clients.
 //!
-//! It keeps what is open (a run, messages in the making, tool calls, prompts), so that a driver
-//! says what happened and nothing stays open behind a run that ended, however it ended.
+//! It tracks what is open (a run, unfinished messages, tool calls, prompts), so that a driver only
+//! reports what happened, and nothing stays open after a run ended, however it ended.
 //!
-//! Invariant: a tool call is told before its updates and closed once; a prompt is told once and
-//! gone once; a message is recorded once, with the parts in the places its deltas named, and what
-//! it says before a tool call is recorded before that call.
+//! Invariant: a tool call is reported before its updates and closed once. A prompt is reported once
+//! and removed once. A message is recorded once, with its parts in the places that its deltas
+//! named, and text before a tool call is recorded before that call.
 //!
-//! Not here: what an agent's frames mean (the drivers).
+//! Not here: the meaning of an agent's frames (the drivers).
 
 mod complaints;
 mod messages;

@@ -1,8 +1,8 @@
-//! Sends on their way to the agent, and what became of those that a crash hid.
+//! Sends on their way to the agent, and the outcome of those that a crash interrupted.
 //!
-//! Evidence that a send arrived is the first word of the agent about it. After a crash the
-//! agent's own record, as `session/load` replays it, says whether it has the text more often than
-//! it can have it without that send.
+//! Evidence that a send arrived is the agent's first response to it. After a crash, the agent's own
+//! record, as replayed by `session/load`, shows whether it contains the text more often than it
+//! could without that send.
 
 use domain::content::Failure;
 use domain::session::delivery::Send;

@@ -1,5 +1,5 @@
-//! Earlier conversations of an agent that tells them itself (`session/list`): a short dialogue
-//! with a program of its own.
+//! Earlier conversations of an agent that lists them itself (`session/list`): a short dialogue with
+//! a separate program.
 //!
 //! Not here: running that program, and for how long (`proxy`).
 

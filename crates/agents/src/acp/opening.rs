@@ -1,9 +1,10 @@
-//! From the handshake to a program that knows the conversation.
+//! From the handshake to a program that has the conversation.
 //!
-//! A conversation that has begun is loaded; one that has not is opened anew. What the agent
-//! replays while it loads is no news: it is imported once, or counted to find out what arrived.
+//! A conversation that has begun is loaded; otherwise a new one is opened. The messages that the
+//! agent replays while it loads are not new: they are imported once, or counted to find out what
+//! arrived.
 //!
-//! Not here: what the lines are (`transport`).
+//! Not here: the lines themselves (`transport`).
 
 use domain::Timestamp;
 use domain::content::Failure;

@@ -1,4 +1,4 @@
-//! What the proxy asks: answers to questions, control commands, rest.
+//! The proxy's orders: answers to questions, control commands, idling.
 
 use domain::content::Failure;
 use domain::session::controls::Control;

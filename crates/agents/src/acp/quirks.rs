@@ -1,7 +1,7 @@
-//! The habits of particular ACP agents, as data.
+//! The quirks of particular ACP agents, as data.
 //!
-//! An agent is recognised by the name it gives itself in the handshake, else by the name under
-//! which it was launched. One that is in no row behaves as the protocol says.
+//! An agent is recognised by its name in the handshake, else by the name under which it was
+//! launched. An agent without a row behaves as the protocol says.
 
 /// What is particular about an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,10 @@
-//! Commands that the agent asks us to run, and what they print.
+//! Commands that the agent asks us to run, and their output.
 //!
-//! What a command printed is kept up to the agent's own bound and ours, the end of it, and shown
-//! to people as the output of the tool call that names the terminal. Whether a command may be run
-//! is settled before it is asked for: the agent asks for permission as its mode wants it.
+//! The end of a command's output is kept up to the agent's limit and ours, and shown to people as
+//! the output of the tool call that names the terminal. Permission is settled before the request:
+//! the agent asks for it as its mode requires.
 //!
-//! Invariant: every request is answered once, unless its program ends first; a terminal that was
+//! Invariant: every request is answered once, unless its program ends first. A terminal that was
 //! released, or whose program ended, runs nothing.
 //!
 //! Not here: processes (`proxy`).

@@ -1,6 +1,6 @@
-//! Starting the program, and what its lines are.
+//! Starts the program and parses its lines.
 //!
-//! Not here: the handshake (`opening`), what the agent tells of its work (`turn`).
+//! Not here: the handshake (`opening`), the agent's reports of its work (`turn`).
 
 use domain::Timestamp;
 use domain::content::Failure;

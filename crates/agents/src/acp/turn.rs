@@ -1,7 +1,7 @@
-//! The prompt that runs: from the line that is written to its answer.
+//! The running prompt: from the line that is written to its answer.
 //!
-//! The run begins when the prompt is written, so that a person can stop it even while nothing is
-//! heard; the send counts as delivered on the first word of the agent about it.
+//! The run begins when the prompt is written, so that a person can stop it before the agent
+//! responds. The send counts as delivered when the agent first responds to it.
 
 use domain::content::{Failure, Usage};
 use domain::passing::Voice;

@@ -1,8 +1,8 @@
 //! Sends on their way to the agent, and where they are found again after a crash.
 //!
-//! Each attempt has a uuid of its own, which the agent repeats when it takes the message and
-//! writes into its session file. While the agent only queues a message it can still be lost, so
-//! that counts for nothing.
+//! Each attempt has its own uuid, which the agent repeats when it takes the message and writes to
+//! its session file. While the agent only queues a message it can still be lost, so queueing does
+//! not count as delivery.
 //!
 //! Not here: whether a send may be tried again (`proxy`, the relay).
 

@@ -1,4 +1,4 @@
-//! Lines of the program, and what follows from them.
+//! Reads the program's lines and acts on them.
 
 use domain::content::{Failure, ToolStatus};
 use domain::session::runs::Outcome;

@@ -1,4 +1,4 @@
-//! An earlier conversation, told once before the session is used.
+//! Imports an earlier conversation once, before the session is used.
 //!
 //! Not here: reading the record (`stored`), waiting for its pictures (`scribe`).
 

@@ -1,9 +1,9 @@
-//! The program's life: when it is started, with which conversation, and what its end means.
+//! The program's life: when it starts, with which conversation, and what its end means.
 //!
-//! A session that was ready once does not start its program by itself: the first order that
-//! needs it does.
+//! A session that was ready before does not start its program by itself: the first order that needs
+//! it does.
 //!
-//! Not here: what is said in between (`hearing`).
+//! Not here: what happens in between (`hearing`).
 
 use std::path::PathBuf;
 

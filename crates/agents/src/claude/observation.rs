@@ -1,7 +1,7 @@
-//! What the agent says and does, for the scribe.
+//! Passes what the agent says and does on to the scribe.
 //!
-//! Messages come twice: as they are made (stream events, only those of the agent itself) and
-//! finished, block by block. The second has the last word.
+//! Messages come twice: while they are written (stream events, only of the agent itself) and
+//! finished, block by block. The finished version counts.
 //!
 //! Not here: frames that change what the driver does next (`hearing`).
 

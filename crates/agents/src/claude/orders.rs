@@ -1,4 +1,4 @@
-//! What people ask of a session.
+//! Requests of people to a session.
 
 use domain::content::{Failure, ToolStatus};
 use domain::session::controls::Control;

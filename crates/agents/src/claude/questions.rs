@@ -1,4 +1,4 @@
-//! Permission questions of Claude Code, in words with buttons, and the answers in its own shape.
+//! Permission questions of Claude Code as text with buttons, and the answers in its own format.
 //!
 //! Not here: which questions are open (`prompts`).
 

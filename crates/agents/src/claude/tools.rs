@@ -1,4 +1,4 @@
-//! Claude Code's tools, seen by the names of their inputs.
+//! Claude Code's tools, identified by the names of their inputs.
 //!
 //! Not here: when a call begins and ends (`observation`).
 

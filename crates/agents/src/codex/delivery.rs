@@ -1,9 +1,9 @@
 //! Messages on their way into Codex.
 //!
-//! Each carries an id of ours, which Codex keeps with the message in its own record: that is how
-//! it is recognised when it is shown, and found again after a crash.
+//! Each carries an id from Farhelm, which Codex keeps with the message in its own record. By this
+//! id the message is recognised when it is shown, and found again after a crash.
 //!
-//! Invariant: a second turn is never started while one runs. A message is told as delivered or
+//! Invariant: a second turn is never started while one runs. A message is reported as delivered or
 //! as failed, once.
 //!
 //! Not here: searching the record (`history`), what a run is (`turns`).

@@ -1,4 +1,4 @@
-//! What follows when the program is no more.
+//! What follows when the program has ended.
 //!
 //! Not here: ending it on purpose (`codex`, which then no longer listens).
 

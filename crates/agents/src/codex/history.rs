@@ -1,8 +1,8 @@
-//! Codex's own record of a thread: earlier conversations told once, and messages that a crash
-//! cut off looked up.
+//! Codex's own record of a thread: imports earlier conversations once, and looks up messages that a
+//! crash cut off.
 //!
-//! The record is read through the program, the newest page first, because the form of its files
-//! is its own affair.
+//! The record is read through the program, newest page first, because its file format is internal
+//! to Codex.
 //!
 //! Not here: when a look-up is due (`proxy`, `ending`), lists of conversations (`stored`).
 

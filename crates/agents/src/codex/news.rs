@@ -1,7 +1,7 @@
-//! What Codex tells besides the conversation: plans, warnings, limits, errors.
+//! What Codex reports besides the conversation: plans, warnings, limits, errors.
 //!
-//! Invariant: what would be told at every turn is told once; what is not understood is told a
-//! few times.
+//! Invariant: a message that would repeat at every turn is reported once; one that is not
+//! understood is reported a few times.
 //!
 //! Not here: the conversation itself (`observation`).
 

@@ -1,8 +1,8 @@
-//! What Codex tells on its own account, put into words for everybody.
+//! Converts what Codex reports without being asked to reports for all clients.
 //!
-//! Invariant: what is not understood is told a few times as a notice and otherwise passed over.
-//! Items that are cut off never complete: the next item of their thread, or the end of the turn,
-//! closes them.
+//! Invariant: a message that is not understood is reported a few times as a notice and otherwise
+//! ignored. An item that is cut off never completes: the next item of its thread, or the end of the
+//! turn, closes it.
 //!
 //! Not here: questions (`prompts`), the beginning and end of turns (`turns`).
 

@@ -1,9 +1,9 @@
-//! Starting the program, greeting it, and opening the thread.
+//! Starts the program, does the handshake, and opens the thread.
 //!
-//! Invariant: every start ends by its deadline, usable or not, and says why not in
-//! words that tell a person what to do.
+//! Invariant: every start ends by its deadline, usable or not, and on failure tells the person what
+//! to do.
 //!
-//! Not here: what an earlier conversation holds (`history`).
+//! Not here: the content of an earlier conversation (`history`).
 
 use domain::Timestamp;
 use domain::content::Failure;

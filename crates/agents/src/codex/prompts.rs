@@ -1,9 +1,9 @@
-//! What Codex asks, as prompts; and what people answer, as Codex wants to hear it.
+//! Converts Codex's questions to prompts, and people's answers to the form that Codex expects.
 //!
-//! Invariant: what is asked is answered once or taken back; what is not known here is refused at
-//! once, so that Codex never waits for an answer that nobody can give.
+//! Invariant: every question is answered once or withdrawn. An unknown question is refused at once,
+//! so that Codex never waits for an answer that nobody can give.
 //!
-//! Not here: who may answer (`domain`), the words of each question (`questions`).
+//! Not here: who may answer (`domain`), the text of each question (`questions`).
 
 mod questions;
 

@@ -1,4 +1,4 @@
-//! Changing a thread's settings, and telling how they stand.
+//! Changes a thread's settings, and reports the current ones.
 //!
 //! Not here: what the settings are (`config`).
 

@@ -1,9 +1,9 @@
-//! Turns of Codex as runs: their beginning, their end, stopping them, and what they took.
+//! Turns of Codex as runs: how they begin and end, how they are stopped, and what they used.
 //!
-//! Invariant: a person can always stop a run. A turn that does not end when it is interrupted is
-//! ended with the program.
+//! Invariant: a person can always stop a run. If a turn does not end when it is interrupted, the
+//! program is ended.
 //!
-//! Not here: what is said and done in a turn (`observation`).
+//! Not here: what happens during a turn (`observation`).
 
 use domain::content::{Failure, Usage};
 use domain::session::runs::Outcome;

@@ -1,4 +1,4 @@
-//! Questions with options: several at once, one or many of them, or words of one's own.
+//! Questions with options: several at once, with one choice, several choices, or free text.
 //!
 //! Not here: when it is asked and what follows (`run`).
 

@@ -1,11 +1,11 @@
 //! The driver of a session that lives in a panel.
 //!
-//! It is told what the observer sees and what came of its jobs, and makes reports of that. A send
-//! counts as delivered when its job says so (the composer was emptied by it), never because a row
-//! looks like it.
+//! It receives what the observer sees and the outcomes of its jobs, and converts them to reports. A
+//! send counts as delivered when its job says so (the composer was emptied by it), never because a
+//! row looks like it.
 //!
-//! Invariant: one send at a time, and none while a run goes on; nothing is typed into a panel that
-//! does not look as its profile says; every job is answered once, by its outcome or its time.
+//! Invariant: one send at a time, and none during a run. Nothing is typed into a panel that does
+//! not match its profile. Every job ends once, by its outcome or its timeout.
 //!
 //! Not here: doing the jobs, finding panels, their identity (`proxy`).
 

@@ -1,14 +1,14 @@
-//! How well a panel is: the native document's five states, each with its reason.
+//! The health of a panel: the native document's five states, each with its reason.
 //!
 //! | state | when |
 //! |---|---|
-//! | healthy | everything is where the profile says first |
-//! | degraded | a fallback was needed, something optional is missing, or a person has to do something |
-//! | `agent_ui_changed` | the panel is loaded and something that is needed was missing long enough |
-//! | `scraping_failed` | the observer stumbled, is silent, or its place was lost |
+//! | healthy | everything is where the profile expects it first |
+//! | degraded | a fallback was needed, something optional is missing, or a person has to act |
+//! | `agent_ui_changed` | the panel is loaded and a required element was missing for too long |
+//! | `scraping_failed` | the observer failed, is silent, or its place was lost |
 //! | disconnected | the panel, its window or the browser is gone |
 //!
-//! Not here: what is done about it (`driver`).
+//! Not here: the reaction to it (`driver`).
 
 use domain::Timestamp;
 use domain::session::status::Health;

@@ -1,12 +1,12 @@
 //! Sends on their way into pi, one at a time.
 //!
-//! Before a message is written, the last entry of pi's record is asked for and noted, so that it
-//! can be found there after a crash. A message that begins a run is delivered when pi, having
-//! accepted it, shows it as part of the conversation: from then on it is in pi's record.
-//! One that steers waits in pi's own queue first: it is delivered when pi takes it out, and taken
-//! back when the run ends without it.
+//! Before a message is written, the last entry of pi's record is requested and noted, so that the
+//! message can be found there after a crash. A message that starts a run is delivered when pi has
+//! accepted it and shows it as part of the conversation: from then on it is in pi's record. A
+//! message that steers first waits in pi's own queue. It is delivered when pi takes it out, and
+//! withdrawn when the run ends without it.
 //!
-//! Not here: what becomes of them when pi dies (`lookup`).
+//! Not here: their outcome when pi dies (`lookup`).
 
 use std::collections::VecDeque;
 

@@ -1,6 +1,6 @@
 //! Questions: the gate's about tools, and those of other extensions.
 //!
-//! Invariant: the gate is told to open only by a person, by a mode or by an earlier "always".
+//! Invariant: the gate opens only by a person, by a mode or by an earlier "always".
 //!
 //! Not here: the gate itself (`gate.ts`).
 

@@ -1,9 +1,9 @@
-//! From the start of pi's program to its end, and again.
+//! The life of pi's program, from its start to its end, and again.
 //!
-//! A new session starts it at once; one that was ready before starts it when it is needed. Orders
-//! that need it wait meanwhile.
+//! A new session starts it at once; a session that was ready before starts it when it is needed.
+//! Orders that need it wait meanwhile.
 //!
-//! Not here: its arguments (`transport`), what is asked of it then (`orders`).
+//! Not here: its arguments (`transport`), the requests to it (`orders`).
 
 use std::path::Path;
 

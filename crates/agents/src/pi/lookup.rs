@@ -1,9 +1,9 @@
-//! What became of messages when pi or the proxy died with them in their hands.
+//! The outcome of messages that pi or the proxy held when it died.
 //!
-//! Invariant: what is told as failed was not written, or is not in pi's record; where nobody can
-//! tell, that is told.
+//! Invariant: a message that is reported as failed was not written, or is not in pi's record. If
+//! the outcome cannot be known, it is reported as unknown.
 //!
-//! Not here: what pi's record says (`stored`), writing messages (`delivery`).
+//! Not here: reading pi's record (`stored`), writing messages (`delivery`).
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What pi says, told to the scribe.
+//! Passes pi's output on to the scribe.
 //!
 //! Not here: sends (`delivery`), questions (`dialogs`), the configuration (`life`).
 

@@ -1,4 +1,4 @@
-//! What the proxy asks of pi.
+//! Orders from the proxy to pi.
 //!
 //! Not here: sends (`delivery`), answers (`dialogs`).
 

@@ -1,11 +1,11 @@
-//! Pictures that the agent made, from when they are seen to the message that shows them.
+//! Pictures that the agent made, from their detection to the message that shows them.
 //!
-//! A picture is a message of its own, told when the relay has its bytes. One that cannot be kept
-//! is told in words, so that nobody wonders what the agent speaks of.
+//! A picture is a separate message, reported when the relay has its bytes. A picture that cannot be
+//! kept is replaced by a text, so that nobody wonders what the agent refers to.
 //!
-//! Invariant: every picture is told once, as itself or in words.
+//! Invariant: every picture is reported once, as itself or as a text.
 //!
-//! Not here: pictures of an earlier conversation (`retelling`), which stand in its messages.
+//! Not here: pictures of an earlier conversation (`retelling`), which are part of its messages.
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,12 @@
-//! An earlier conversation, told in its order with the pictures where they stood.
+//! Imports an earlier conversation in its order, with its pictures in place.
 //!
-//! A message whose pictures the relay does not have yet waits, and what follows waits behind it,
-//! but all of them together only for a short while: somebody waits for the session.
+//! A message whose pictures the relay does not have yet waits, and everything behind it waits too,
+//! but all of them together only for a short time, because a person is waiting for the session.
 //!
-//! Invariant: every piece is told once and in order; a picture that is not kept is told in words.
+//! Invariant: every piece is reported once and in order; a picture that is not kept is replaced by
+//! a text.
 //!
-//! Not here: reading an agent's own record (`<agent>::stored`), pictures that are made now
-//! (`pictures`).
+//! Not here: reading an agent's own record (`<agent>::stored`), new pictures (`pictures`).
 
 use std::collections::VecDeque;
 

@@ -52,7 +52,7 @@ pub(crate) enum Scenario {
     AgentsTokenHop,
     /// Memory of a proxy with 8 silent agents
     AgentsProxyMemory,
-    /// Both of them
+    /// Both scenarios of agents
     Agents,
     /// An encrypted webchannel frame, per receiving client
     WebchannelSeal,

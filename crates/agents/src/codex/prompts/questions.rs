@@ -1,4 +1,4 @@
-//! The questions that Codex asks: their words, their buttons, and what each button says to it.
+//! Codex's questions: their text, their buttons, and the answer that each button sends.
 //!
 //! Not here: asking and answering (`prompts`).
 

@@ -1,4 +1,4 @@
-//! Messages, runs, and what is left when the program dies.
+//! Messages, runs, and what remains when the program dies.
 
 use domain::session::Report;
 use domain::session::controls::Control;

@@ -1,4 +1,4 @@
-//! What Codex tells on its own account.
+//! What Codex reports without being asked.
 
 use domain::content::{Message, Part, PlanStatus, ToolKind, ToolStatus};
 use domain::session::Report;

@@ -1,6 +1,6 @@
-//! Dialogs of the panel, as prompts that everybody understands.
+//! Converts dialogs of the panel to prompts for all clients.
 //!
-//! Invariant: a button is pressed only by its exact label in the dialog that was asked about; no
+//! Invariant: a button is pressed only by its exact label in the dialog that was answered. No
 //! prompt expires, and no default allows anything.
 
 use std::collections::BTreeMap;

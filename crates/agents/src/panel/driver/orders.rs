@@ -1,4 +1,4 @@
-//! What the proxy asks: control commands, and what can be chosen.
+//! The proxy's orders: control commands, and the available choices.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
-//! What must be so in a profile that TOML cannot say.
+//! The rules of a profile that TOML cannot express.
 //!
-//! Patterns are read by two engines, this one and the page's: only what both read alike is let
-//! in. Selectors are only looked at from afar; the page itself says which it does not understand.
+//! Patterns are read by two engines, this one and the page's: only syntax that both treat the same
+//! is allowed. Selectors are checked only roughly; the page itself reports which it does not
+//! understand.
 
 use regex::Regex;
 

@@ -1,4 +1,4 @@
-//! Reading a profile from TOML, with the line of everything that is wrong with it.
+//! Reads a profile from TOML, and reports the line of everything that is wrong with it.
 //!
 //! Not here: which files there are (`proxy`).
 

@@ -1,4 +1,4 @@
-//! Starting, resting, dying and coming back.
+//! Starting, idling, dying and restarting.
 
 use domain::content::Part;
 use domain::session::Report;
