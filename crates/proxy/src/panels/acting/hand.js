@@ -311,7 +311,7 @@
         return fits.length === 1 ? fits[0].element : null;
       }
       default:
-        throw new Error(`nothing is called ${wanted.kind}`);
+        throw new Error(`unknown kind of element: ${wanted.kind}`);
     }
   };
 
