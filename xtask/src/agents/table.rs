@@ -1,5 +1,5 @@
-//! The table of what works with which agent, built from the report of the scenarios: for the
-//! terminal and for `docs/agents.md`.
+//! What works with which agent, as reported by the scenarios: a table for the terminal and for
+//! `docs/agents.md`.
 //!
 //! Not here: running the scenarios (`play`).
 
@@ -41,38 +41,38 @@ pub(crate) struct Table {
 
 /// The rows, and what each is called for people.
 const ROWS: [(&str, &str); 32] = [
-    ("plain_streaming", "streams its answer"),
-    ("tool_approved", "tool call allowed"),
-    ("tool_denied", "tool call denied"),
+    ("plain_streaming", "streams text"),
+    ("tool_approved", "approve a tool"),
+    ("tool_denied", "deny a tool"),
     ("always_allow", "always allow"),
-    ("edited_input", "edit a tool call before allowing it"),
-    ("interrupt_streaming", "stop it while it answers"),
-    ("interrupt_prompt", "stop it while it asks a question"),
-    ("interrupt_tool", "stop it while a tool runs"),
+    ("edited_input", "edit a tool's input"),
+    ("interrupt_streaming", "interrupt while it writes"),
+    ("interrupt_prompt", "interrupt while it asks"),
+    ("interrupt_tool", "interrupt while a tool runs"),
     ("model_switch", "switch the model"),
-    ("mode_switch", "switch the permission mode"),
+    ("mode_switch", "switch the mode"),
     ("queue", "queue a follow-up"),
     ("steer", "steer during a run"),
-    ("picture_sent", "send a picture to the model"),
+    ("picture_sent", "a picture reaches the model"),
     ("limit_told", "reports rate limits"),
     ("compaction", "reports compaction"),
     ("background_subagent", "runs a subagent in the background"),
     ("plan", "shows its to-do list"),
-    ("file_written", "shows file changes as diffs"),
-    ("long_output", "full text of a long tool output"),
-    ("all_dialects", "clients of all dialects at once"),
-    ("resume_after_kill", "continues after the proxy is killed"),
-    ("killed_while_streaming", "continues after the proxy is killed during a run"),
-    ("transcript_import", "resumes an earlier conversation"),
+    ("file_written", "shows a written file as a change"),
+    ("long_output", "shows the rest of a long output"),
+    ("all_dialects", "serves clients of all dialects at once"),
+    ("resume_after_kill", "continues after the proxy was killed"),
+    ("killed_while_streaming", "continues after the proxy was killed during a run"),
+    ("transcript_import", "resume an earlier conversation"),
     ("picture_imported", "shows pictures of an earlier conversation"),
-    ("api_error", "the model provider fails"),
+    ("api_error", "the model's service fails"),
     ("agent_killed", "the agent is killed"),
-    ("memory_guard", "stopped when it uses too much memory"),
-    ("killed_at_received", "once only: proxy killed after receiving"),
-    ("killed_at_attempting", "once only: proxy killed before the write"),
-    ("killed_at_written", "once only: proxy killed after the write"),
-    ("killed_at_heard", "once only: proxy killed on confirmation"),
-    ("killed_at_settled", "once only: proxy killed after settling"),
+    ("memory_guard", "is stopped when it takes too much memory"),
+    ("killed_at_received", "delivered once: killed when received"),
+    ("killed_at_attempting", "delivered once: killed before the write"),
+    ("killed_at_written", "delivered once: killed after the write"),
+    ("killed_at_heard", "delivered once: killed at the evidence"),
+    ("killed_at_settled", "delivered once: killed when settled"),
 ];
 
 /// Reads a report. A scenario that ran twice counts as it ended last.
@@ -165,7 +165,7 @@ not a line
         assert!(text.starts_with("| | a 1 | b 2 |\n|---|---|---|\n"), "{text}");
         assert!(text.contains("| queue a follow-up | **fails** | yes |\n"), "{text}");
         assert!(text.contains("| steer during a run | no (1) | no (1) |\n"), "{text}");
-        assert!(text.contains("| switch the permission mode | not run | not run |\n"), "{text}");
+        assert!(text.contains("| switch the mode | not run | not run |\n"), "{text}");
         assert!(text.ends_with("\n1. it has no ears\n"), "{text}");
     }
 
