@@ -1,7 +1,7 @@
-//! Eight agents that print 50 words a second each, through proxy and relay to a client; and what
-//! the proxy has in memory while eight agents are attached and silent.
+//! Eight agents that print 50 words a second each, through proxy and relay to a client; and the
+//! memory of the proxy while eight agents are attached and silent.
 //!
-//! The floor reads the same agents' stdout directly. What is told is what proxy and relay add.
+//! The floor reads the same agents' stdout directly. The result is what proxy and relay add.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -93,7 +93,7 @@ fn launch(client: &mut Socket, number: usize, folder: &std::path::Path) -> Outco
         }
         thread::sleep(Duration::from_millis(50));
     }
-    Err(Trouble::new("the proxy starts no agent"))
+    Err(Trouble::new("the proxy did not start an agent in time"))
 }
 
 /// The added latency of a word.
@@ -139,7 +139,7 @@ impl<'a> TokenHop<'a> {
         }
         let mut all = vec![];
         for reader in readers {
-            let times = reader.join().map_err(|_| Trouble::new("a reader ended"))?;
+            let times = reader.join().map_err(|_| Trouble::new("a reader thread stopped"))?;
             all.extend(times.into_iter().skip(UNCOUNTED));
         }
         Ok(all)
@@ -182,7 +182,9 @@ impl Contest for TokenHop<'_> {
         let printed = AGENTS * usize::try_from(WORDS).unwrap_or(0);
         // Several words may share a delta, but none may be missing by much.
         if heard * 10 < printed * 9 {
-            return Err(Trouble::new(format!("{heard} of {printed} words arrived by themselves")));
+            return Err(Trouble::new(format!(
+                "only {heard} of {printed} words arrived in deltas of their own"
+            )));
         }
         self.added_p99 = percentile(&times, 99) - self.direct_p99;
         Ok(percentile(&times, 50) - self.direct_p50)

@@ -1,4 +1,4 @@
-//! What a native client says: the frames that the measurements are made of.
+//! The frames of a native client that the measurements use.
 
 use std::collections::BTreeSet;
 

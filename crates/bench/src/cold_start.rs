@@ -49,7 +49,7 @@ impl<'a> ColdStart<'a> {
             size_bytes = path.metadata()?.len();
             if number % SAY_EVERY == 0 {
                 let (made, wanted) = (size_bytes / 1_000_000, lab.big_bytes / 1_000_000);
-                lab.say(&format!("  a database of {made} of {wanted} MB"));
+                lab.say(&format!("  database: {made} of {wanted} MB"));
             }
         }
         Ok(Self { lab, large: Some(folder), turns: 0 })

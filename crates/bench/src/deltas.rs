@@ -1,4 +1,4 @@
-//! An agent's words on their way from proxy to client, 1,000 a second, p50.
+//! An agent's text on its way from proxy to client, 1,000 deltas a second, p50.
 //!
 //! The words carry the time at which they left; both ends are in this process, on one clock. The
 //! floor sends the same frames at the same rate to an axum server that echoes them.
@@ -114,7 +114,7 @@ fn receive(mut socket: Socket, base: Instant, stopped: &AtomicBool) -> Outcome<(
     while times.len() < usize::try_from(DELTAS).unwrap_or(0) {
         let frame = socket.next_of("message_delta")?;
         let arrived = base.elapsed();
-        let left = left_nanos(frame).ok_or_else(|| Trouble::new("a delta without its time"))?;
+        let left = left_nanos(frame).ok_or_else(|| Trouble::new("a delta has no timestamp"))?;
         times.push(arrived.saturating_sub(Duration::from_nanos(left)).as_secs_f64() * 1e6);
         if stopped.load(Ordering::Relaxed) {
             break;
@@ -140,7 +140,7 @@ fn turn(
     if sent.is_err() {
         stopped.store(true, Ordering::Relaxed);
     }
-    let received = reading.join().map_err(|_| Trouble::new("the receiver ended"))?;
+    let received = reading.join().map_err(|_| Trouble::new("the receiver stopped"))?;
     sent?;
     let (socket, times) = received?;
     *slot = Some(socket);

@@ -1,8 +1,8 @@
 //! One streaming run to 1,000 watchers, 250 each of native, blob, pi and control.
 //!
-//! A piece of the agent's words counts as arrived when every watcher has it, in its own dialect.
-//! The floor is the same run to 1,000 native watchers of a relay of their own: what the other
-//! dialects cost more shows as a ratio below one.
+//! A piece of the agent's text counts as arrived when every watcher has it, in its own dialect. The
+//! floor is the same run to 1,000 native watchers of a separate relay: the extra cost of the other
+//! dialects shows as a ratio below one.
 
 use std::time::{Duration, Instant};
 
@@ -75,7 +75,7 @@ impl Crowd {
         let begun = Instant::now();
         while self.watchers.complete() == 0 {
             if begun.elapsed() > JOINED_WITHIN {
-                return Err(Trouble::new("not every watcher joined the session"));
+                return Err(Trouble::new("not all watchers joined the session"));
             }
             self.speak()?;
             self.watchers.wait_briefly(QUIET / 10)?;

@@ -1,8 +1,8 @@
-//! Recorded events to 1,000 watchers in another process, 64 on their way at a time.
+//! Recorded events to 1,000 watchers in another process, 64 in flight at a time.
 //!
 //! An event counts as arrived when every watcher has it. The floor is a server that sends what it
-//! reads with send(2) in a loop over as many sockets: the same frames, the same publisher, the
-//! same kind of readers. The publisher writes each message by itself, as proxies do.
+//! reads with send(2) in a loop over as many sockets: the same frames, the same publisher, the same
+//! kind of readers. The publisher writes each message separately, as proxies do.
 
 use std::io::Write as _;
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! What is told: as JSON for programs, as a table for people, as Markdown for the docs.
+//! The results: as JSON for programs, as a table for people, as Markdown for the docs.
 //!
 //! **Invariant**: `met` follows from the other fields alone.
 

@@ -1,4 +1,4 @@
-//! Databases with a history, made by the store itself and not through a relay.
+//! Databases with a history, written by the store itself and not through a relay.
 
 use std::path::Path;
 
@@ -55,7 +55,7 @@ fn commit(ledger: &mut SqliteLedger, mut append: Append, state: &Session) -> Out
     append.snapshot = Some(Snapshot { sequence: state.head(), body: codec::encode_session(state) });
     append.card = Some(codec::encode_card(&state.card()));
     if ledger.commit(&[append])?.iter().any(Result::is_err) {
-        return Err(Trouble::new("an append was refused"));
+        return Err(Trouble::new("the store rejected an append"));
     }
     while ledger.maintain(BEGIN, &Retention::default())? {}
     Ok(())

@@ -1,6 +1,6 @@
 //! The other end of a measurement, in a process of its own: a hidden part of this program.
 //!
-//! It tells on stdout how far it is and ends when its stdin does, so it cannot outlive the run
+//! It reports its progress on stdout and ends when its stdin closes, so it cannot outlive the run
 //! that started it.
 //!
 //! Not here: the run's handle on it (`swarm`).

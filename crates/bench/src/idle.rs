@@ -1,6 +1,6 @@
-//! What the relay's memory grows by for each of 9,000 native clients that said hello and are
-//! silent, in another process. Each turn has a relay of its own: memory that an allocator kept
-//! from the last turn would hide the growth.
+//! The relay's memory growth for each of 9,000 native clients that said hello and are silent, in
+//! another process. Each round has a relay of its own, because memory that the allocator kept from
+//! the last round would hide the growth.
 
 use std::time::Duration;
 

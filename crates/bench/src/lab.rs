@@ -1,6 +1,6 @@
-//! One run's place: its folder, its programs, and how they all end.
+//! The environment of one run: its folder, its programs, and how they all end.
 //!
-//! **Invariant**: what a lab started or made does not outlive it, also after Ctrl-C.
+//! **Invariant**: nothing that a lab started or made outlives it, even after Ctrl-C.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -42,7 +42,7 @@ impl Lab {
     pub(crate) fn open(bench: &Bench) -> Outcome<Self> {
         let parent = bench.folder.clone().unwrap_or_else(std::env::temp_dir);
         let folder = tempfile::Builder::new().prefix("farhelm-bench-").tempdir_in(&parent);
-        let folder = folder.during(format_args!("{} cannot be written to", parent.display()))?;
+        let folder = folder.during(format_args!("cannot write to {}", parent.display()))?;
         let helper = std::env::current_exe()?;
         let beside = || helper.with_file_name(format!("farhelm{}", std::env::consts::EXE_SUFFIX));
         let program = bench.program.clone().unwrap_or_else(beside);
@@ -96,7 +96,7 @@ impl Lab {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         configure(&mut command);
         let child = command.spawn();
-        let child = child.during(format_args!("{} cannot be started", program.display()))?;
+        let child = child.during(format_args!("could not start {}", program.display()))?;
         self.running.with(|ids| ids.push(child.id()));
         Ok(Program { child, running: self.running.clone() })
     }

@@ -1,7 +1,7 @@
 //! The ledger alone, in this process: groups of 256 appends over 256 streams.
 //!
-//! Its upkeep is part of what is measured: it is asked for after each commit, as the relay does
-//! when nobody waits.
+//! Its maintenance is part of the measurement: it runs after each commit, as in the relay when
+//! nobody waits.
 
 use std::time::Instant;
 
@@ -59,7 +59,7 @@ impl Contest for LedgerAppend<'_> {
                 entry.sequence = entry.sequence.next();
             }
             if ledger.commit(&group)?.iter().any(Result::is_err) {
-                return Err(Trouble::new("an append was refused"));
+                return Err(Trouble::new("the store rejected an append"));
             }
             while ledger.maintain(Timestamp(0), &Retention::default())? {}
         }

@@ -1,4 +1,5 @@
-//! What the figures were measured on. Where the system does not say, the field is empty.
+//! The machine that the figures were measured on. If the system does not report a value, its field
+//! is empty.
 
 use std::fs;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! Measures a build of Farhelm: each figure beside its floor, measured in the same run.
 //! `cargo xtask bench` builds both programs and runs this one.
 //!
-//! **Invariant**: floor and scenario take turns, at least five of each; what is told is their
-//! medians. **Invariant**: every process it starts has ended and every file it made is gone when
-//! it returns, also after Ctrl-C.
+//! **Invariant**: floor and scenario alternate, at least five rounds each; the results are their
+//! medians. **Invariant**: when it returns, also after Ctrl-C, every process that it started has
+//! ended and every file that it made is gone.
 //!
-//! Not here: what is measured (the crates), the story of the figures (docs/benchmarks.md).
+//! Not here: what is measured (the crates), the discussion of the figures (docs/benchmarks.md).
 
 mod agents;
 mod clients;
@@ -113,7 +113,8 @@ fn measure(bench: &Bench) -> Outcome<String> {
     lab.say(&format!("measuring in {}; {}", lab.folder().display(), process::RAISED_LIMITS));
     if machine.is_in_memory() {
         lab.say(
-            "warning: that folder is in memory, so nothing is ever durable there; see --folder",
+            "warning: this folder is in memory, so nothing in it is durable; choose another with \
+             --folder",
         );
     }
     let mut scenarios = vec![];

@@ -79,13 +79,13 @@ impl Relay {
         let begun = Instant::now();
         loop {
             if let Ok(text) = fs::read(&self.ready_file) {
-                return serde_json::from_slice(&text).during("the ready file cannot be read");
+                return serde_json::from_slice(&text).during("could not read the ready file");
             }
             if self.program.child.try_wait()?.is_some() {
-                return Err(self.trouble("the relay ended instead of serving"));
+                return Err(self.trouble("the relay stopped while starting"));
             }
             if begun.elapsed() > START_WITHIN {
-                return Err(self.trouble("the relay does not serve in time"));
+                return Err(self.trouble("the relay did not start in time"));
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -109,7 +109,7 @@ impl Relay {
         let begun = Instant::now();
         while self.program.child.try_wait()?.is_none() {
             if begun.elapsed() > STOP_WITHIN {
-                return Err(self.trouble("the relay does not end in time"));
+                return Err(self.trouble("the relay did not stop in time"));
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -119,14 +119,15 @@ impl Relay {
     fn trouble(&self, words: &str) -> Trouble {
         let said = fs::read(&self.log).unwrap_or_default();
         let end = said.get(said.len().saturating_sub(LAST_WORDS_BYTES)..).unwrap_or_default();
-        Trouble::new(format!("{words}; it said:\n{}", String::from_utf8_lossy(end)))
+        Trouble::new(format!("{words}. Its log ends with:\n{}", String::from_utf8_lossy(end)))
     }
 }
 
 /// What a process has in memory.
 pub(crate) fn resident_bytes(process: u32) -> Outcome<u64> {
     let path = format!("/proc/{process}/status");
-    let status = fs::read_to_string(&path).during("only Linux tells a process's memory")?;
+    let status =
+        fs::read_to_string(&path).during("process memory can only be measured on Linux")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     Ok(kib.ok_or_else(|| Trouble::new(format!("{path} has no VmRSS")))? * 1024)
@@ -152,7 +153,7 @@ pub(crate) fn raise_open_files() {
         if limit.current.is_some_and(|current| current < most) {
             let raised = Rlimit { current: Some(most), maximum: limit.maximum };
             if let Err(error) = setrlimit(Resource::Nofile, raised) {
-                let words = "the number of open files cannot be raised";
+                let words = "could not raise the limit of open files";
                 let _ = writeln!(std::io::stderr(), "{words}: {error}");
             }
         }

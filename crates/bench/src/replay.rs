@@ -1,4 +1,4 @@
-//! 100,000 events to a client that comes back: from its hello to the last `history_delta`.
+//! 100,000 events to a client that reconnects: from its hello to the last `history_delta`.
 //!
 //! The floor reads the same rows, undecoded, through the store in this process, in one call.
 
@@ -49,7 +49,7 @@ impl Replay {
         let mut events = 0;
         contest.resume(|frame| events += memmem::find_iter(frame, b"\"event_id\"").count())?;
         if u64::try_from(events).unwrap_or(0) < EVENTS {
-            let words = format!("{events} of {EVENTS} events were replayed");
+            let words = format!("only {events} of {EVENTS} events were replayed");
             return Err(Trouble::new(words));
         }
         contest.floor()?;
@@ -84,7 +84,7 @@ impl Contest for Replay {
         let page = self.reader.events(&session, Sequence(0), None, usize::MAX, usize::MAX)?;
         let time = begun.elapsed();
         if page.head != Sequence(EVENTS) || page.has_more {
-            return Err(Trouble::new("the floor did not read every row"));
+            return Err(Trouble::new("the floor did not read all rows"));
         }
         Ok(Some(per_second(EVENTS, time)))
     }

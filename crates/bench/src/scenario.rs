@@ -1,4 +1,4 @@
-//! The scenarios by name, and the turns that floor and scenario take.
+//! The scenarios by name, and the alternation of floor and scenario.
 
 use std::time::Instant;
 
@@ -24,19 +24,19 @@ use super::webchannel::Sealing;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(crate) enum Scenario {
-    /// One sender: from its send to the durable acceptance
+    /// One sender: from sending to durable acceptance
     SendAccept,
-    /// 64 senders on 64 sessions: accepted a second
+    /// 64 senders on 64 sessions: accepted sends per second
     #[value(name = "senders_64")]
     Senders64,
-    /// The ledger alone: events a second in batches of 256 over 256 streams
+    /// The ledger alone: events per second in batches of 256 over 256 streams
     LedgerAppend,
-    /// Recorded events to 1,000 watchers: deliveries a second
+    /// Recorded events to 1,000 watchers: deliveries per second
     #[value(name = "fanout_1000")]
     Fanout1000,
-    /// An agent's words from proxy to client, 1,000 a second
+    /// An agent's text from proxy to client, 1,000 deltas per second
     DeltaHop,
-    /// 100,000 events to a client that comes back: events a second
+    /// 100,000 events to a client that reconnects: events per second
     #[value(name = "replay_100k")]
     Replay100k,
     /// Memory of one of 9,000 idle connections
@@ -46,15 +46,15 @@ pub(crate) enum Scenario {
     /// The same with a database of 1 GB
     #[value(name = "cold_start_1gb")]
     ColdStart1gb,
-    /// A streaming run to 1,000 watchers of four dialects: deliveries a second
+    /// A streaming run to 1,000 watchers of four dialects: deliveries per second
     DialectsMixed,
-    /// Words of 8 agents, 50 a second each: what proxy and relay add to their own stdout
+    /// 8 agents with 50 words per second each: delay that proxy and relay add to their stdout
     AgentsTokenHop,
     /// Memory of a proxy with 8 silent agents
     AgentsProxyMemory,
-    /// The two of them
+    /// Both scenarios of agents
     Agents,
-    /// A sealed webchannel frame, for each client that hears it
+    /// An encrypted webchannel frame, per receiving client
     WebchannelSeal,
 }
 
@@ -147,7 +147,7 @@ pub(crate) fn run(scenario: Scenario, lab: &Lab) -> Outcome<Figure> {
     let (mut floors, mut values) = (vec![], vec![]);
     let mut details: Vec<(&'static str, Vec<f64>)> = vec![];
     for round in 1..=lab.rounds {
-        let floor = contest.floor().during(format_args!("{name}, its floor"))?;
+        let floor = contest.floor().during(format_args!("floor of {name}"))?;
         let value = contest.measure().during(name)?;
         let beside = floor.map_or(String::new(), |floor| format!(" (floor {floor:.1})"));
         lab.say(&format!("{name}: {round}/{}: {value:.1} {unit}{beside}", lab.rounds));

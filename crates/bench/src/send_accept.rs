@@ -1,7 +1,7 @@
 //! One sender on one session: from `send_message` to `message_accepted`, which is durable.
 //!
 //! The stub proxy answers each send `delivered` at once, and the sender waits for that before it
-//! sends again, so that what is measured is one send with nothing else under way.
+//! sends again, so that exactly one send is measured at a time.
 
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
-//! 64 senders on 64 sessions, each with one send on its way: accepted a second.
+//! 64 senders on 64 sessions, each with one send in flight: accepted sends per second.
 //!
-//! The stub proxy answers each send `delivered` at once; that is part of what is measured. Each
-//! client looks at its own session and hears of the others what a list shows. What it costs when
-//! each hears everything of all 64 is measured beside it.
+//! The stub proxy answers each send `delivered` at once; that is part of the measurement. Each
+//! client watches its own session and receives of the others what a list shows. The cost when each
+//! client receives everything of all 64 is measured as well.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -159,7 +159,7 @@ impl Sender {
             sender.stream.readable().await?;
             let read = sender.stream.try_read_buf(&mut answer);
             if read.is_ok_and(|count| count == 0) {
-                return Err(Trouble::new("a sender's connection was closed"));
+                return Err(Trouble::new("the relay closed a sender's connection"));
             }
             if let Some(end) = websocket::handshake_end(&answer)? {
                 break end;
@@ -208,10 +208,10 @@ impl Sender {
         let mut refused = None;
         while !found {
             let readable = tokio::time::timeout(SILENCE_MAX, self.stream.readable()).await;
-            readable.map_err(|_| Trouble::new("the senders hear nothing any more"))??;
+            readable.map_err(|_| Trouble::new("the senders no longer receive anything"))??;
             let buffer = &mut *self.buffer.borrow_mut();
             let count = match self.stream.try_read(buffer) {
-                Ok(0) => return Err(Trouble::new("a sender's connection was closed")),
+                Ok(0) => return Err(Trouble::new("the relay closed a sender's connection")),
                 Ok(count) => count,
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => continue,
                 Err(error) => return Err(error.into()),
@@ -223,7 +223,7 @@ impl Sender {
                 }
             })?;
             if let Some(refusal) = refused {
-                return Err(Trouble::new(format!("a send was refused: {refusal}")));
+                return Err(Trouble::new(format!("the relay rejected a send: {refusal}")));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! A plain version 1 proxy without agents: it has sessions, and says what it is told to say.
+//! A plain version 1 proxy without agents: it has sessions, and sends what it is given.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,7 +67,7 @@ impl StubProxy {
         while self.answered.load(Ordering::Acquire) < count {
             self.check()?;
             if begun.elapsed() > SILENCE_MAX {
-                return Err(Trouble::new("the relay does not hand over every accepted send"));
+                return Err(Trouble::new("the relay did not forward all accepted sends"));
             }
             thread::sleep(LOOK_EVERY);
         }
@@ -82,7 +82,7 @@ impl StubProxy {
         let ended = self.thread.take().map(JoinHandle::join);
         match ended {
             Some(Ok(Err(trouble))) => Err(trouble),
-            Some(Ok(Ok(())) | Err(_)) | None => Err(Trouble::new("the stub proxy ended")),
+            Some(Ok(Ok(())) | Err(_)) | None => Err(Trouble::new("the stub proxy stopped")),
         }
     }
 }
@@ -115,7 +115,10 @@ fn answer(mut socket: Socket, mut writer: Writer, answered: &AtomicU64) -> Outco
 
 fn answer_to(frame: &[u8]) -> Outcome<Option<String>> {
     if frame.starts_with(b"{\"type\":\"connection_error\"") {
-        return Err(Trouble::new(format!("the relay says {}", String::from_utf8_lossy(frame))));
+        return Err(Trouble::new(format!(
+            "the relay reported an error: {}",
+            String::from_utf8_lossy(frame)
+        )));
     }
     if !frame.starts_with(b"{\"type\":\"send_message\"") {
         return Ok(None);

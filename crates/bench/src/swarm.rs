@@ -55,7 +55,11 @@ impl Watchers {
         if let Some(stdin) = &mut program.child.stdin {
             writeln!(stdin, "{token}")?;
         }
-        let out = program.child.stdout.take().ok_or_else(|| Trouble::new("no stdout"))?;
+        let out = program
+            .child
+            .stdout
+            .take()
+            .ok_or_else(|| Trouble::new("a helper process has no stdout"))?;
         let (tell, told) = mpsc::channel();
         std::thread::Builder::new().name("watchers".to_owned()).spawn(move || {
             let mut out = out;
@@ -87,15 +91,15 @@ impl Watchers {
                 Ok(true)
             }
             Err(RecvTimeoutError::Timeout) => Ok(false),
-            Err(RecvTimeoutError::Disconnected) => Err(Trouble::new("the watchers ended")),
+            Err(RecvTimeoutError::Disconnected) => Err(Trouble::new("the watchers stopped")),
         }
     }
 
     /// Waits until all of them have more.
     pub(crate) fn wait(&mut self) -> Outcome<u64> {
         let told = self.told.recv_timeout(SILENCE_MAX).map_err(|error| match error {
-            RecvTimeoutError::Timeout => Trouble::new("the watchers hear nothing any more"),
-            RecvTimeoutError::Disconnected => Trouble::new("the watchers ended"),
+            RecvTimeoutError::Timeout => Trouble::new("the watchers no longer receive anything"),
+            RecvTimeoutError::Disconnected => Trouble::new("the watchers stopped"),
         })?;
         self.complete = self.told.try_iter().last().unwrap_or(told);
         Ok(self.complete)
@@ -130,10 +134,14 @@ impl Server {
             start.args(part);
             start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         })?;
-        let out = program.child.stdout.take().ok_or_else(|| Trouble::new("no stdout"))?;
+        let out = program
+            .child
+            .stdout
+            .take()
+            .ok_or_else(|| Trouble::new("a helper process has no stdout"))?;
         let mut line = String::new();
         BufReader::new(out).read_line(&mut line)?;
-        let address = line.trim().parse().during("a server does not say where it is")?;
+        let address = line.trim().parse().during("a helper server did not print its address")?;
         Ok(Self { address, _program: program })
     }
 }

@@ -1,4 +1,4 @@
-//! What keeps a measurement from being made.
+//! Errors that prevent a measurement.
 
 use std::fmt::Display;
 

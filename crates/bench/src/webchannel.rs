@@ -1,7 +1,7 @@
-//! What a sealed webchannel frame costs the relay for each client, in this process.
+//! The relay's cost per client of an encrypted webchannel frame, in this process.
 //!
-//! Real connections, each with a key of its own, are shown the same words in the making: the words
-//! are encoded once, and sealed, wrapped and put into an envelope for every one of them.
+//! Real connections, each with its own key, receive the same unfinished text: the text is encoded
+//! once, and then encrypted, wrapped and put into an envelope for each of them.
 
 use std::time::Instant;
 
@@ -51,7 +51,7 @@ impl Sealing {
 
 /// A connection with a key that follows the session.
 fn paired(number: u8) -> Outcome<Connection> {
-    let lost = || Trouble::new("a webchannel connection was not let in");
+    let lost = || Trouble::new("the relay rejected a webchannel connection");
     let (name, query) = (format!("bench-{number}"), format!("session_id={SESSION}"));
     let limits = Limits::default();
     let mut client = Connection::new(name.as_str().into(), None, &query, limits, [number; 32], NOW);
@@ -116,7 +116,7 @@ impl Contest for Sealing {
         }
         let micros = begun.elapsed().as_secs_f64() * 1e6;
         if frames != DELTAS * u32::from(CLIENTS) {
-            return Err(Trouble::new("a client was not shown everything"));
+            return Err(Trouble::new("a client did not receive everything"));
         }
         self.frame_bytes = bytes / f64::from(frames);
         Ok(micros / f64::from(frames))

@@ -1,7 +1,7 @@
-//! Just enough WebSocket for a client that costs nothing beside what it measures.
+//! A minimal WebSocket client whose cost does not affect the measurement.
 //!
-//! Text frames in one piece, masked with zeros (a valid key that leaves the bytes as they are);
-//! what arrives is looked at in place and never copied whole.
+//! Text frames in one piece, masked with zeros (a valid key that leaves the bytes unchanged).
+//! Incoming data is examined in place and never copied as a whole.
 //!
 //! Not here: a client for people (`client`).
 
@@ -33,13 +33,17 @@ pub(crate) fn handshake(path: &str, token: &str) -> String {
 pub(crate) fn handshake_end(answer: &[u8]) -> Outcome<Option<usize>> {
     let Some(end) = memchr::memmem::find(answer, b"\r\n\r\n") else {
         let endless = answer.len() > RESPONSE_BYTES_MAX;
-        return if endless { Err(Trouble::new("the answer has no end")) } else { Ok(None) };
+        return if endless {
+            Err(Trouble::new("the relay's handshake response is too long"))
+        } else {
+            Ok(None)
+        };
     };
     if answer.starts_with(b"HTTP/1.1 101 ") {
         return Ok(Some(end + 4));
     }
     let line = answer.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    Err(Trouble::new(format!("the relay answered {}", String::from_utf8_lossy(line))))
+    Err(Trouble::new(format!("the relay responded with {}", String::from_utf8_lossy(line))))
 }
 
 /// Appends a client's text frame.
@@ -230,13 +234,13 @@ impl Socket {
             }
         }
         match self.stream.read(&mut self.bytes[self.held.end..]) {
-            Ok(0) => Err(Trouble::new("the connection was closed")),
+            Ok(0) => Err(Trouble::new("the relay closed the connection")),
             Ok(count) => {
                 self.held.end += count;
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                Err(Trouble::new("nothing arrives any more"))
+                Err(Trouble::new("no more data is arriving"))
             }
             Err(error) => Err(error.into()),
         }

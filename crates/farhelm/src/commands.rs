@@ -58,7 +58,7 @@ fn remote(finder: Finder) -> Result<Remote<NativeDial>, Problem> {
 
 /// A name that nobody else makes.
 fn new_id(prefix: &str) -> Result<String, Problem> {
-    let failed = |error| Problem::new(format!("the system gives no random bytes: {error}"));
+    let failed = |error| Problem::new(format!("the system provides no random bytes: {error}"));
     let random = getrandom::u64().map_err(failed)?;
     let more = getrandom::u64().map_err(failed)?;
     Ok(format!("{prefix}_{random:016x}{more:016x}"))

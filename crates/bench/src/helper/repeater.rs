@@ -1,6 +1,6 @@
 //! send(2) in a loop: the floor of a fan-out.
 //!
-//! It reads what waits from its publisher and sends it to every socket as it is.
+//! It reads what its publisher sends and forwards it to every socket unchanged.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

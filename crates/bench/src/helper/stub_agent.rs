@@ -1,5 +1,5 @@
-//! An agent that prints at a fixed rate, by ACP on stdin and stdout: each word carries the time at
-//! which it was printed.
+//! An agent that prints at a fixed rate, over ACP on stdin and stdout. Each word carries the time
+//! at which it was printed.
 
 use std::io::{BufRead as _, Write as _};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -33,7 +33,7 @@ pub(crate) fn run() -> Outcome<()> {
             }
             Some(_) if !id.is_null() => say(&json!({
                 "jsonrpc": "2.0", "id": id,
-                "error": {"code": -32601, "message": "the stub cannot do this"},
+                "error": {"code": -32601, "message": "not supported by the stub agent"},
             }))?,
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! Many clients on one thread that read as cheaply as can be: one buffer for all of them, frames
-//! counted by their beginning, nothing parsed.
+//! Many clients on one thread that read as cheaply as possible: one shared buffer, frames counted
+//! by their first bytes, nothing parsed.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -68,7 +68,7 @@ pub(crate) async fn run(
     let shared = Rc::new(RefCell::new(Shared { buffer: vec![0; BUFFER_BYTES], progress }));
     let mut watchers = vec![];
     for number in 0..count {
-        let stream = TcpStream::connect(address).await.during("a watcher cannot connect")?;
+        let stream = TcpStream::connect(address).await.during("a watcher could not connect")?;
         stream.set_nodelay(true)?;
         let manner = Manner::of(greeting, number);
         let counted = manner.counted;
@@ -85,7 +85,7 @@ pub(crate) async fn run(
     }
     match tasks.join_next().await {
         Some(Ok(Err(trouble))) => Err(trouble),
-        Some(Ok(Ok(())) | Err(_)) | None => Err(Trouble::new("a watcher ended")),
+        Some(Ok(Ok(())) | Err(_)) | None => Err(Trouble::new("a watcher stopped")),
     }
 }
 
@@ -214,7 +214,7 @@ impl Watcher {
     ) -> Outcome<()> {
         let Shared { buffer, progress } = &mut *shared.borrow_mut();
         match self.stream.try_read(buffer) {
-            Ok(0) => Err(Trouble::new("a watcher's connection was closed")),
+            Ok(0) => Err(Trouble::new("the relay closed a watcher's connection")),
             Ok(count) => show(&buffer[..count], progress),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
             Err(error) => Err(error.into()),
