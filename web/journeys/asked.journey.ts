@@ -138,7 +138,7 @@ describe("a form", () => {
     const { page, context } = await windows.paired(relay);
     await openSession(page, /demo/i);
     await say(page, "form: boat");
-    await page.getByRole("button", { name: /Do not answer/ }).click();
+    await page.getByRole("button", { name: /Skip(?! with)/ }).click();
     await words(page, "not answered", { exact: true }).waitFor();
     await context.close();
   });
@@ -158,7 +158,7 @@ describe("a form", () => {
       choices: [
         { choice_id: "option-1", label: "Left", is_default: false, effect: "allow_once" },
         { choice_id: "option-2", label: "Right", is_default: false, effect: "allow_once" },
-        { choice_id: "no", label: "Do not answer", is_default: false, effect: "reject" },
+        { choice_id: "no", label: "Skip", is_default: false, effect: "reject" },
       ],
     });
     await openSession(page, /loft/);

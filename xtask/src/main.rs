@@ -28,6 +28,8 @@ usage: cargo xtask <command>
   dev [URL]                   serve the page with hot reload, in front of a running relay
   page                        check only the page: format, types, tests, journeys in a browser
                               (--pictures: run the journeys, then copy their README pictures)
+  bench [NAME…] [--json]      measure the release build against the limits of this machine
+                              (--help: all options)
   bench-web                   measure a streamed word and a first view in a browser
   codegen                     write the page's types from the frames of crates/wire
   tidy                        check only the repository rules
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         ["dev", relay] => from_outcome(page::dev(Some(relay))),
         ["page"] => from_outcome(page::run()),
         ["page", "--pictures"] => from_outcome(page::pictures()),
+        ["bench", options @ ..] => from_outcome(proof::bench(options)),
         ["bench-web"] => from_outcome(page::bench()),
         ["codegen"] => from_outcome(page::codegen()),
         ["tidy"] => tidy::run(),

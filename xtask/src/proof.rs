@@ -1,9 +1,10 @@
 //! `cargo xtask sim`, `cargo xtask kill` and `cargo xtask fuzz`: the long forms of what
-//! `cargo xtask test` does briefly.
+//! `cargo xtask test` does briefly. `cargo xtask bench`: how fast the release build is.
 //!
 //! Not here: the simulation (`crates/sim`), the process test (`crates/farhelm/tests/kill.rs`), the
 //! hostile frames (`crates/wire/tests/fuzz`), coverage-guided fuzzing (`coverage`).
 
+use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::{coverage, shell};
@@ -13,6 +14,19 @@ pub(crate) fn simulate(options: &[&str]) -> Result<bool, String> {
     check_sim(options)?;
     let mut command = shell::cargo();
     command.args(["run", "--release", "--package", "sim", "--"]).args(options);
+    shell::succeeds(command)
+}
+
+/// Builds the product and its measurement program, optimised, and runs the latter.
+pub(crate) fn bench(options: &[&str]) -> Result<bool, String> {
+    let mut build = shell::cargo();
+    build.args(["build", "--release", "--package", "farhelm", "--package", "bench"]);
+    if !shell::succeeds(build)? {
+        return Ok(false);
+    }
+    let name = format!("bench{}", std::env::consts::EXE_SUFFIX);
+    let mut command = Command::new(shell::target().join("release").join(name));
+    command.args(options);
     shell::succeeds(command)
 }
 

@@ -1,5 +1,5 @@
-//! Stands in for an agent that cannot be driven here any more: its session stays, and every order
-//! is answered with why.
+//! Stands in for an agent that this machine can no longer drive: its session stays, and every order
+//! is answered with the reason.
 
 use domain::Timestamp;
 use domain::content::Failure;
@@ -16,7 +16,7 @@ pub(crate) struct Absent {
 
 impl Absent {
     pub(crate) fn new(agent: &str, _setup: Setup) -> Self {
-        Self { words: format!("There is no driver for {agent} on this machine") }
+        Self { words: format!("This machine has no driver for the agent {agent}") }
     }
 
     fn failure(&self) -> Failure {

@@ -1,12 +1,12 @@
-//! Any agent that speaks the Agent Client Protocol: Gemini CLI, opencode, and whatever a person
-//! names in the configuration.
+//! Any agent that speaks the Agent Client Protocol: Gemini CLI, opencode, and any agent that a
+//! person adds in the configuration.
 //!
-//! The program is started when it is needed and may rest in between; the conversation is the
-//! agent's own, named in the notes and loaded again. The agent is offered the files of its
-//! workspace and terminals; it may as well use the machine's own, and asks for permission.
+//! The program is started when it is needed and may be stopped while idle. The conversation is the
+//! agent's own; the notes name it, and it is loaded again. Farhelm offers the agent the files of
+//! its workspace and terminals; the agent may also use the machine's own, and asks for permission.
 //!
-//! Invariant: never a second prompt while one runs; a send is noted before it is written; what
-//! was asked of the program is answered once, however the program ends.
+//! Invariant: there is never a second prompt while one runs; a send is noted before it is written;
+//! every request to the program is answered once, however the program ends.
 //!
 //! Not here: what particular agents do differently (`quirks`), processes (`proxy`).
 
@@ -201,7 +201,7 @@ impl Acp {
             Phase::Up => {
                 let stopped = self.cut_turn(&reason, now);
                 if !stopped && !was_asked {
-                    let words = format!("{reason}\nThe next message starts it again");
+                    let words = format!("{reason}\nSend a message to start it again");
                     let health = domain::session::status::Health::Degraded;
                     self.scribe.health(health, Some(words), now);
                 }

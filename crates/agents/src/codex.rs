@@ -1,12 +1,13 @@
 //! Codex, driven through its app server (`codex app-server`, JSON-RPC over lines).
 //!
 //! A session is a thread of Codex, a run is a turn. The program is started when it is needed and
-//! goes on with the thread that the notes name; while it starts, orders wait.
+//! continues the thread that the notes name; while it starts, orders wait.
 //!
-//! Invariant: a message is told as delivered when Codex shows it, for then it is in Codex's own
-//! record, under an id of ours; what died before is looked up there. The answer alone is not
-//! enough: a message that was answered is lost with a program that is killed, and one that was
-//! to steer a turn is dropped when the turn is interrupted.
+//! Invariant: a message is reported as delivered when Codex shows it, because then it is in Codex's
+//! own record, under an id from Farhelm. Messages that were interrupted before that are looked up
+//! there. The response to the request alone is not enough: a message that was only answered is lost
+//! if the program is killed, and one that was meant to steer a turn is dropped if the turn is
+//! interrupted.
 //!
 //! Not here: where the program runs (`proxy`), how its lines are framed (`rpc`).
 
@@ -203,7 +204,8 @@ impl Codex {
                     self.waiting.push_back(Todo::Order(order.clone()));
                     self.wake(now);
                 } else {
-                    let words = "Codex is starting, and too much waits for it already";
+                    let words = "Too many messages are already queued while Codex starts. Try \
+                                 again in a moment";
                     let failure = Failure::new("send_rejected", words);
                     self.refuse(Todo::Order(order.clone()), &failure);
                 }

@@ -1,4 +1,4 @@
-//! Words after a slash that agents understand, in a size that can be shown.
+//! Slash commands of agents, in a size that can be shown.
 
 use domain::session::config::SlashCommand;
 

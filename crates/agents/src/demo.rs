@@ -95,11 +95,17 @@ impl Demo {
             })]
         };
         let Content::Open(text) = &send.text else {
-            return fail(Failure::new("send_rejected", "The demo agent cannot read sealed words"));
+            return fail(Failure::new(
+                "send_rejected",
+                "The demo agent cannot decrypt the message",
+            ));
         };
         let turn = script::turn(text, files);
         if let Turn::Fail(code) = turn {
-            return fail(Failure::new(&code, "The demo agent was told to fail this delivery"));
+            return fail(Failure::new(
+                &code,
+                "The message asked the demo agent to fail this delivery",
+            ));
         }
         let line = self.record.take(&send.id, attempt, text);
         let run = match &self.run {
@@ -202,7 +208,7 @@ impl Demo {
                 let active = self.run.as_ref().map(|run| &run.id);
                 let is_meant = meant.is_none() || meant.as_ref() == active;
                 if active.is_none() || !is_meant {
-                    let words = "The agent is not at work on that";
+                    let words = "Nothing to stop: this run is not active";
                     return vec![done(request, Some(Failure::new("agent_not_active", words)))];
                 }
                 let mut outputs = vec![done(request, None)];

@@ -1,8 +1,8 @@
-//! The one face that every agent shows to the proxy.
+//! The interface of every agent to the proxy.
 //!
-//! A driver is pure: it is told what its program printed, what the proxy asks and what time it
-//! is, and answers with what to do. Everything it must know after a crash it remembers in its
-//! notes before it acts.
+//! A driver is pure: it receives the program's output, the proxy's orders and the current time, and
+//! returns what to do. It writes everything that it must know after a crash into its notes before
+//! it acts.
 //!
 //! Not here: whether an order may be given twice (`proxy`, which gives each one once), processes
 //! and files themselves (`proxy`).
@@ -160,8 +160,8 @@ impl Ended {
     pub fn words(&self) -> String {
         match self {
             Self::NotStarted(failure) | Self::Guarded(failure) => failure.message.clone(),
-            Self::Exited(code) => format!("it ended with exit code {code}"),
-            Self::Killed(signal) => format!("it was killed by signal {signal}"),
+            Self::Exited(code) => format!("exit code {code}"),
+            Self::Killed(signal) => format!("killed by signal {signal}"),
         }
     }
 }

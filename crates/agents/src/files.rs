@@ -1,6 +1,6 @@
-//! Attachments, put into words for agents that read files but take none.
+//! Lists attachments as text, for agents that can read files but accept no attachments.
 //!
-//! Not here: fetching them (`proxy`), how an agent takes pictures (the drivers).
+//! Not here: downloading them (`proxy`), how an agent accepts pictures (the drivers).
 
 use crate::{File, Image};
 

@@ -1,4 +1,4 @@
-//! The agents that have a driver of their own.
+//! The agents that have their own driver.
 
 use crate::absent::Absent;
 use crate::acp::Acp;

@@ -1,4 +1,4 @@
-//! Drivers turned downward: the pure part of each agent's protocol.
+//! Drivers: the pure part of each agent's protocol.
 //!
 //! Not here: processes, sockets, the disk (`proxy`).
 

@@ -1,5 +1,5 @@
-//! Where it can be seen whether a person has logged in to an agent. Nothing is read: that a file
-//! is there, or a variable is set, is all that is looked at.
+//! Where to see whether a person has logged in to an agent. No credential is read: only whether a
+//! file exists or a variable is set.
 //!
 //! Not here: looking (`proxy`).
 

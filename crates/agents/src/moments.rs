@@ -1,4 +1,4 @@
-//! Times as agents write them in their records.
+//! Timestamps as agents write them in their records.
 
 use domain::Timestamp;
 

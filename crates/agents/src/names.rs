@@ -1,4 +1,4 @@
-//! Names that drivers derive, so that the same attempt always has the same.
+//! Names that drivers derive, so that the same attempt always gets the same name.
 
 use domain::{MessageId, RunId, Sequence, SessionId};
 use sha2::{Digest, Sha256};

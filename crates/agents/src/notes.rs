@@ -1,9 +1,9 @@
-//! A driver's notes, shortened: lines that a newer one replaces are left out.
+//! Compacts a driver's notes: lines that a newer one replaces are removed.
 //!
-//! Invariant: reading what is left gives what reading all of it gave. Lines keep their order, and
-//! one that cannot be read stays: a later version may have written it.
+//! Invariant: reading the remaining lines gives the same result as reading all of them. Lines keep
+//! their order, and a line that cannot be read stays: a later version may have written it.
 //!
-//! Not here: what a line says (the drivers), where the lines lie (`proxy`).
+//! Not here: what a line says (the drivers), where the lines are stored (`proxy`).
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! Agents that live in a panel of somebody's IDE or browser.
+//! Agents that live in a panel of an IDE or a browser.
 //!
-//! A [`Profile`] says how such a panel looks; an observer script that only reads tells what it
-//! shows; the driver makes reports of that and asks for jobs. Invariant: nothing here guesses.
-//! What cannot be seen is told as such, and a panel that looks otherwise than its profile says is
-//! never typed into.
+//! A [`Profile`] describes such a panel. A read-only observer script reports what the panel shows;
+//! the driver converts that to reports and requests jobs. Invariant: nothing here guesses. Anything
+//! that cannot be seen is reported as such, and Farhelm never types into a panel that does not
+//! match its profile.
 //!
 //! Not here: the browser's socket (`cdp`), doing the jobs and finding panels (`proxy`).
 

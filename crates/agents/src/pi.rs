@@ -1,17 +1,18 @@
 //! The driver of pi, through its RPC mode.
 //!
-//! pi has no permission questions of its own: an extension that comes with the driver asks before
-//! anything but looking, and pi is not used where that extension did not report.
+//! pi itself asks no permission questions. An extension that comes with the driver asks before
+//! every tool call that does more than read, and Farhelm does not use pi if that extension did not
+//! report.
 //!
 //! | matter | how |
 //! |---|---|
-//! | a send | `prompt`; delivered when pi, having accepted it, has it in its record |
+//! | a send | `prompt`; delivered when pi has accepted it and has it in its record |
 //! | a steer | `prompt` with `streamingBehavior: steer`; delivered when pi takes it out of its queue |
-//! | interrupt | `clear_queue` and `abort`: pi goes on with what is left in its queue otherwise |
-//! | end of a run | `agent_settled`; before pi had that, `agent_end` and a look at its state |
+//! | interrupt | `clear_queue` and `abort`: otherwise pi continues with the rest of its queue |
+//! | end of a run | `agent_settled`; in versions before it, `agent_end` and a check of its state |
 //! | look-up | entries of pi's session file after the one noted before the write |
 //!
-//! Invariant: pi's own queue is empty whenever no run goes on, and holds only steers when one does.
+//! Invariant: pi's own queue is empty while no run is active, and holds only steers while one is.
 //!
 //! Not here: starting programs and reading files (`proxy`).
 

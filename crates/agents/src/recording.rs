@@ -1,9 +1,9 @@
-//! Recordings: what a driver was told and what its program printed, as text, so that tests can
-//! play a real conversation to a driver again.
+//! Recordings of a driver's input and its program's output, as text, so that tests can replay a
+//! real conversation.
 //!
-//! One entry a line: `==` what the proxy asked, `>>` a line to the program, `<<` a line of its
-//! output, `!!` of its standard error, `--` its end. A line that begins with `#` tells whose
-//! recording it is.
+//! One entry per line: `==` an order of the proxy, `>>` a line to the program, `<<` a line of its
+//! output, `!!` of its standard error, `--` its end. A line that begins with `#` names the recorded
+//! agent.
 //!
 //! Not here: making one (`proxy`, on request), the recordings themselves (`fixtures/agents`).
 

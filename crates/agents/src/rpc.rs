@@ -1,9 +1,10 @@
 //! JSON-RPC over lines, for the agents that speak it, with or without the `jsonrpc` field.
 //!
-//! Both ends number their own requests: what we asked is found by our number and carries a tag
-//! that says why we asked; what they ask keeps their id, whatever its form, until it is answered.
+//! Both ends number their own requests. Our requests are found by our number and carry a tag that
+//! says why we asked; their requests keep their id, whatever its form, until they are answered.
 //!
-//! Invariant: an answer is handed out once; an answer to nothing is strange, never fatal.
+//! Invariant: an answer is returned once; an answer to an unknown request is reported as strange,
+//! never fatal.
 //!
 //! Not here: what any method means (the drivers), how lines travel (`proxy`).
 

@@ -1,13 +1,13 @@
-//! The scribe: what a driver observes, put into the reports that everybody understands.
+//! The scribe: converts what a driver observes to reports for all clients.
 //!
-//! It keeps what is open (a run, messages in the making, tool calls, prompts), so that a driver
-//! says what happened and nothing stays open behind a run that ended, however it ended.
+//! It tracks what is open (a run, unfinished messages, tool calls, prompts), so that a driver only
+//! reports what happened, and nothing stays open after a run ended, however it ended.
 //!
-//! Invariant: a tool call is told before its updates and closed once; a prompt is told once and
-//! gone once; a message is recorded once, with the parts in the places its deltas named, and what
-//! it says before a tool call is recorded before that call.
+//! Invariant: a tool call is reported before its updates and closed once. A prompt is reported once
+//! and removed once. A message is recorded once, with its parts in the places that its deltas
+//! named, and text before a tool call is recorded before that call.
 //!
-//! Not here: what an agent's frames mean (the drivers).
+//! Not here: the meaning of an agent's frames (the drivers).
 
 mod complaints;
 mod messages;
@@ -161,7 +161,7 @@ impl Scribe {
         let run = run_id(id, attempt);
         self.delivered(id, attempt, Some(run.clone()));
         self.report(Report::RunStarted { run: run.clone(), cause: Some(id.clone()) });
-        let why = format!("{agent} ended before it answered");
+        let why = format!("{agent} stopped before it answered");
         let outcome = Outcome::Cut(Cut { why, lasted_ms: None });
         self.report(Report::RunEnded { run, outcome, usage: None });
     }
@@ -177,7 +177,7 @@ impl Scribe {
         match &send.text {
             Content::Open(text) => Some(text.clone()),
             Content::Sealed(_) => {
-                let words = "This machine has no key for sealed words";
+                let words = "This machine cannot decrypt the message";
                 self.not_delivered(&send.id, attempt, Failure::new("send_rejected", words));
                 None
             }

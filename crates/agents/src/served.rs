@@ -1,10 +1,10 @@
-//! What an agent may ask to have done on its machine by whoever runs it: files of its workspace,
-//! and commands that run in terminals of its own.
+//! What an agent may ask the program that runs it to do on its machine: read and write files of its
+//! workspace, and run commands in terminals.
 //!
-//! Invariant: no job leaves the folder in which the agent's program was started; whoever does the
-//! job sees to it.
+//! Invariant: no job leaves the folder in which the agent's program was started; the code that does
+//! the job ensures it.
 //!
-//! Not here: doing it (`proxy`), who asks and in which words (the drivers).
+//! Not here: doing it (`proxy`), the requests themselves (the drivers).
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
-//! Conversations that agents keep themselves: where, and as lists show them.
+//! Conversations that agents keep themselves: where they are, and how lists show them.
 //!
-//! Not here: looking through the files (`proxy`), what one agent's files say (`<agent>::stored`).
+//! Not here: searching the files (`proxy`), the content of one agent's files (`<agent>::stored`).
 
 use domain::Timestamp;
 

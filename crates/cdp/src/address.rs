@@ -1,9 +1,9 @@
-//! Which debug ports may be reached, and where a browser's socket is.
+//! Checks debug port addresses and finds the browser's WebSocket.
 //!
-//! **Invariant:** nothing outside of this machine is ever asked: the host is checked by its name,
-//! and again by the address that the connection really has.
+//! **Invariant:** only this machine is contacted. The host is checked by name, and again by the
+//! peer address of the connection.
 //!
-//! Not here: speaking over the socket (`connection`).
+//! Not here: talking over the socket (`connection`).
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Address {
         let connecting = TcpStream::connect((self.host.as_str(), self.port));
         let stream = timeout(ASK_TIMEOUT, connecting)
             .await
-            .map_err(|_| self.unreachable(&"it takes too long"))?
+            .map_err(|_| self.unreachable(&"connecting took too long"))?
             .map_err(unreachable)?;
         // `localhost` is only a name, which the system's list of hosts may give to anybody.
         let peer = stream.peer_addr().map_err(unreachable)?;
@@ -70,15 +70,18 @@ impl Address {
     /// The path of the browser's own socket.
     pub(crate) async fn socket_path(&self) -> Result<String, Fault> {
         let asked = timeout(ASK_TIMEOUT, self.ask_version()).await;
-        let body = asked.map_err(|_| self.unreachable(&"it takes too long to answer"))??;
-        let version: Value = serde_json::from_str(&body).map_err(|_| self.strange("not JSON"))?;
+        let body = asked.map_err(|_| self.unreachable(&"it took too long to answer"))??;
+        let version: Value =
+            serde_json::from_str(&body).map_err(|_| self.strange("the response is not JSON"))?;
         let url = version["webSocketDebuggerUrl"].as_str();
-        let url = url.ok_or_else(|| self.strange("it names no webSocketDebuggerUrl"))?;
+        let url = url.ok_or_else(|| self.strange("the response has no webSocketDebuggerUrl"))?;
         // Only the path is taken: the rest is where we are connected to already.
         let after = url.split_once("://").map_or(url, |(_, after)| after);
         let path = after.find('/').map(|at| &after[at..]);
         let is_path = |path: &&str| path.bytes().all(|byte| byte.is_ascii_graphic());
-        let path = path.filter(is_path).ok_or_else(|| self.strange("its socket has no path"))?;
+        let path = path
+            .filter(is_path)
+            .ok_or_else(|| self.strange("its WebSocket address has no path"))?;
         Ok(path.to_owned())
     }
 
@@ -103,10 +106,10 @@ impl Address {
                     return Ok(body.to_owned());
                 }
             } else if count == 0 {
-                return Err(self.strange("the answer is cut off"));
+                return Err(self.strange("the response is incomplete"));
             }
             if answer.len() > ANSWER_BYTES_MAX {
-                return Err(self.strange("the answer is too long"));
+                return Err(self.strange("the response is too large"));
             }
         }
     }

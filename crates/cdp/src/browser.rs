@@ -1,6 +1,7 @@
-//! A browser: calls, events, and whether it is still there.
+//! A browser: calls, events, and whether it is still connected.
 //!
-//! **Invariant:** a call ends: with an answer, a refusal, the end of the connection, or its time.
+//! **Invariant:** every call ends: with an answer, a refusal, the end of the connection, or a
+//! timeout.
 //!
 //! Not here: the socket's tasks (`connection`), scripts in frames (`place`).
 
@@ -51,7 +52,7 @@ impl Browser {
         let opening = client_async_with_config(url, stream, Some(limits));
         let (socket, _) = timeout(OPEN_TIMEOUT, opening)
             .await
-            .map_err(|_| address.unreachable(&"its socket does not open"))?
+            .map_err(|_| address.unreachable(&"opening its WebSocket took too long"))?
             .map_err(|error| address.strange(&error.to_string()))?;
         Ok(Self { address: address.authority(), handle: connection::start(socket) })
     }

@@ -1,7 +1,7 @@
-//! The socket: one task reads and remembers who waits for what, one writes.
+//! The socket: one task reads and tracks pending calls, one writes.
 //!
-//! **Invariant:** every call that was taken is answered or, when its session or the socket ends,
-//! failed; what arrives is handed on in the order of its arrival, and events before later answers.
+//! **Invariant:** every accepted call is answered, or fails when its session or the socket ends.
+//! Messages are delivered in the order of their arrival, and events before later answers.
 //!
 //! Not here: where the socket is (`address`), what is called (`browser`).
 
@@ -190,7 +190,7 @@ impl Reader {
 
     fn heard(&mut self, text: &str) {
         let Ok(mut frame) = serde_json::from_str::<Value>(text) else {
-            tracing::warn!(bytes = text.len(), "the browser sent something that is not JSON");
+            tracing::warn!(bytes = text.len(), "ignored a browser message that is not JSON");
             return;
         };
         if let Some(number) = frame["id"].as_u64() {

@@ -1,8 +1,8 @@
-//! Which execution contexts there are, by session: a value that is fed events.
+//! The known execution contexts of each session: a value that is fed with events.
 //!
-//! **Invariant:** a context that is told of here was not heard to be gone.
+//! **Invariant:** a context listed here has not been reported as destroyed.
 //!
-//! Not here: making a context (`place`).
+//! Not here: creating a context (`place`).
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What goes wrong between us and a browser, in words that say what to do.
+//! Errors between Farhelm and a browser. Each says what happened and what to do.
 
 use std::time::Duration;
 
@@ -7,13 +7,12 @@ use std::time::Duration;
 pub enum Fault {
     /// The address is not on this machine.
     #[error(
-        "{0:?} is not a debug port of this machine: only 127.0.0.1, [::1] and localhost with a \
-         port are attached to"
+        "{0:?} is not a debug port on this machine: use 127.0.0.1, [::1] or localhost, with a port"
     )]
     NotLoopback(String),
     /// Nobody answers there.
     #[error(
-        "no browser answers at {address} ({detail}): is it running with --remote-debugging-port?"
+        "no browser responds at {address} ({detail}): was it started with --remote-debugging-port?"
     )]
     Unreachable {
         /// Where.
@@ -22,7 +21,7 @@ pub enum Fault {
         detail: String,
     },
     /// Somebody answers, but not in the words of a browser.
-    #[error("what answers at {address} is no debug port of a browser: {detail}")]
+    #[error("{address} is not the debug port of a browser: {detail}")]
     NotABrowser {
         /// Where.
         address: String,
@@ -30,10 +29,10 @@ pub enum Fault {
         detail: String,
     },
     /// The connection is gone, and with it whatever was asked.
-    #[error("the connection to the browser is gone")]
+    #[error("the connection to the browser was lost")]
     Closed,
     /// No answer came in time. It may still be done.
-    #[error("{method} was not answered within {} ms", within.as_millis())]
+    #[error("the browser did not respond to {method} within {} ms", within.as_millis())]
     Late {
         /// What was asked.
         method: String,
@@ -41,7 +40,7 @@ pub enum Fault {
         within: Duration,
     },
     /// The browser refused.
-    #[error("{method} was refused: {message} ({code})")]
+    #[error("the browser rejected {method}: {message} ({code})")]
     Refused {
         /// What was asked.
         method: String,
@@ -54,13 +53,13 @@ pub enum Fault {
     #[error("a script in the panel failed: {0}")]
     Threw(String),
     /// The frame or the world in it is not there any more: it was reloaded or closed.
-    #[error("the panel's document is gone: it was reloaded or closed")]
+    #[error("the panel was reloaded or closed")]
     Gone,
     /// There is no such frame.
     #[error("the target has no frame named {0:?}")]
     NoFrame(String),
     /// An answer lacks what the protocol promises.
-    #[error("{method} was answered without {missing}")]
+    #[error("the browser's response to {method} lacks {missing}")]
     Incomplete {
         /// What was asked.
         method: String,
@@ -68,6 +67,6 @@ pub enum Fault {
         missing: &'static str,
     },
     /// Too many calls wait already.
-    #[error("{0} calls to the browser wait already")]
+    #[error("{0} calls to the browser are already pending")]
     Busy(usize),
 }

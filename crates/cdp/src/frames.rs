@@ -1,6 +1,6 @@
 //! The frames of a session: those of its target that live in the same process.
 //!
-//! A frame in another process is a target, and so a session, of its own.
+//! A frame in another process is a separate target with its own session.
 //!
 //! Not here: scripts in a frame (`place`).
 

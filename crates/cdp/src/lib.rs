@@ -1,13 +1,13 @@
-//! A small client of the Chrome `DevTools` Protocol, for looking at and acting in panels of
-//! programs that somebody else is using.
+//! A small client of the Chrome `DevTools` Protocol, for reading and acting in panels of programs
+//! that somebody else is using.
 //!
-//! One socket to the browser carries every attached target as a *flat session*. [`Browser`] calls
-//! and hears; [`frames`] says which frames a session has; a [`Place`] is a world of our own inside
-//! one frame, which the page can neither see nor touch.
+//! One socket to the browser carries every attached target as a *flat session*. [`Browser`] makes
+//! calls and receives events; [`frames`] lists the frames of a session; a [`Place`] is an isolated
+//! world in one frame, which the page can neither see nor touch.
 //!
-//! **Invariants:** only this machine is reached (loopback, and no `Origin` header); a call ends in
-//! time, also when the browser dies; nothing is paused, no certificate rule is touched, and no
-//! domain is turned on by itself but `Runtime` for the sessions that have a [`Place`].
+//! **Invariants:** only this machine is contacted (loopback, and no `Origin` header). Every call
+//! ends in time, even when the browser dies. Nothing is paused, no certificate rule is changed, and
+//! no domain is enabled automatically except `Runtime` for sessions that have a [`Place`].
 //!
 //! Not here: what a panel looks like (`agents`), which one to attach to and what to do in it
 //! (`proxy`).

@@ -1,9 +1,9 @@
-//! A world of our own in one frame: the same document, but other scripts and other globals.
+//! An isolated world in one frame: the same document, but separate scripts and globals.
 //!
-//! **Invariant:** a script runs in the very document that the place was made for, or not at all:
-//! after a reload the place is [`Fault::Gone`].
+//! **Invariant:** a script runs in the document that the place was created for, or not at all.
+//! After a reload the place is [`Fault::Gone`].
 //!
-//! Not here: which frame (`frames`), what the scripts do.
+//! Not here: choosing the frame (`frames`), what the scripts do.
 
 use std::time::Duration;
 
@@ -208,5 +208,5 @@ fn is_gone(message: &str) -> bool {
 fn exception(details: &Value) -> String {
     let thrown = &details["exception"];
     let words = thrown["description"].as_str().or_else(|| thrown["value"].as_str());
-    words.or_else(|| details["text"].as_str()).unwrap_or("no words").to_owned()
+    words.or_else(|| details["text"].as_str()).unwrap_or("no error message").to_owned()
 }

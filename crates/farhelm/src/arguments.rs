@@ -24,8 +24,6 @@ pub(crate) use ide::{Cdp, CdpTask, Ide, Inspect};
 pub(crate) use notify::{Notify, Occasion};
 pub(crate) use serve::{Proxy, Relay, Serve, Up};
 
-use crate::bench;
-
 /// Watch and steer your coding agents from anywhere.
 #[derive(Debug, Parser)]
 #[command(
@@ -64,7 +62,6 @@ pub(crate) enum Command {
     Launch(Launch),
     Resume(Resume),
     Close(Close),
-    Bench(bench::Bench),
     Doctor(Doctor),
     Cdp(Cdp),
 }

@@ -24,7 +24,7 @@ use crate::arguments::Command;
 use crate::connect::NativeDial;
 use crate::discovery::Finder;
 use crate::problem::Problem;
-use crate::{bench, doctor};
+use crate::doctor;
 
 /// Runs one.
 pub(crate) async fn run(command: Command) -> Result<ExitCode, Problem> {
@@ -45,7 +45,6 @@ pub(crate) async fn run(command: Command) -> Result<ExitCode, Problem> {
         Command::Launch(launch) => launch::launch(launch).await,
         Command::Resume(resume) => launch::resume(resume).await,
         Command::Close(close) => steer::close(close).await,
-        Command::Bench(bench) => bench::run(&bench),
         Command::Doctor(doctor) => doctor::run(doctor).await,
         Command::Cdp(cdp) => cdp::run(cdp.task).await,
     }
@@ -59,7 +58,7 @@ fn remote(finder: Finder) -> Result<Remote<NativeDial>, Problem> {
 
 /// A name that nobody else makes.
 fn new_id(prefix: &str) -> Result<String, Problem> {
-    let failed = |error| Problem::new(format!("the system gives no random bytes: {error}"));
+    let failed = |error| Problem::new(format!("the system provides no random bytes: {error}"));
     let random = getrandom::u64().map_err(failed)?;
     let more = getrandom::u64().map_err(failed)?;
     Ok(format!("{prefix}_{random:016x}{more:016x}"))

@@ -1,4 +1,4 @@
-//! The way to the relay, for requests and for sockets.
+//! Connects to the relay, for requests and for sockets.
 //!
 //! Not here: TLS and addresses (`proxy::dial`), which relay (`discovery`).
 
@@ -69,7 +69,7 @@ impl Dial for SocketDial {
         let dialer = dialer.map_err(|fault| DialFault::Refused(fault.to_string()))?;
         dialer.dial().await.map_err(|fault| match &fault {
             Fault::Refused { status, .. } => {
-                let words = format!("the relay at {} refused the token ({status})", found.url);
+                let words = format!("the relay at {} rejected the token ({status})", found.url);
                 DialFault::Refused(words)
             }
             Fault::Address(_)

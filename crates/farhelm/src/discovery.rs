@@ -1,7 +1,7 @@
-//! Finding the relay: by flag, by environment, or by the data folder.
+//! Finds the relay: by flag, by environment, or by the data folder.
 //!
-//! **Invariant**: a relay that was found by the data folder is looked for again at every attempt,
-//! since a restart may give it another port.
+//! **Invariant**: a relay found through the data folder is looked up again at every attempt, since
+//! a restart may give it another port.
 //!
 //! Not here: talking to it (`http`, `client`).
 
@@ -70,9 +70,9 @@ impl Finder {
     /// In words, for a relay that does not answer.
     pub(crate) fn silent(&self, url: &str, error: &str) -> Problem {
         if self.relay.is_some() {
-            return Problem::new(format!("no relay answers at {url} ({error})"));
+            return Problem::new(format!("no relay responds at {url} ({error})"));
         }
-        Problem::new(format!("no relay answers at {url} ({error}); start one with: farhelm up"))
+        Problem::new(format!("no relay responds at {url} ({error}); start one with: farhelm up"))
     }
 }
 
@@ -85,15 +85,14 @@ pub(crate) fn base(typed: &str) -> Result<String, Problem> {
         "http" | "ws" => "http",
         "https" | "wss" => "https",
         other => {
-            let words =
-                format!("{other}:// is no address of a relay; it begins with http or https");
+            let words = format!("{other}:// is not a relay address; use http:// or https://");
             return Err(Problem::usage(words));
         }
     };
     // The address of a socket leads to the same relay.
     let host = rest.strip_suffix("/ws").unwrap_or(rest);
     if host.is_empty() || host.contains(['/', '?', '#', '@', ' ']) {
-        let words = format!("{typed} is no address of a relay, such as http://127.0.0.1:4780");
+        let words = format!("{typed} is not a relay address; use one like http://127.0.0.1:4780");
         return Err(Problem::usage(words));
     }
     Ok(format!("{scheme}://{host}"))
@@ -108,20 +107,21 @@ fn owner_token(data: &Path) -> Result<String, Problem> {
     let path = data.join(folders::OWNER_TOKEN_FILE_NAME);
     let text = std::fs::read_to_string(&path).map_err(|error| {
         let path = path.display();
-        Problem::new(format!("the token {path} cannot be read ({error}); name one with --token"))
+        Problem::new(format!("could not read the token {path} ({error}); pass one with --token"))
     })?;
     Ok(text.trim().to_owned())
 }
 
 fn nowhere(data: &Path) -> Problem {
     Problem::new(format!(
-        "no relay runs on {}; start one with: farhelm up (or name one with --relay URL --token T)",
+        "no relay is running in {}; start one with: farhelm up (or connect to another with \
+         --relay URL --token T)",
         data.display()
     ))
 }
 
 fn tokenless() -> Problem {
-    Problem::new("a token is needed; name one with --token or FARHELM_TOKEN")
+    Problem::new("no token given; pass one with --token or FARHELM_TOKEN")
 }
 
 #[cfg(test)]

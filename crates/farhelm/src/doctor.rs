@@ -1,8 +1,8 @@
-//! `farhelm doctor`: looks at everything that usually goes wrong, and says what to do.
+//! `farhelm doctor`: checks everything that commonly goes wrong, and says what to do.
 //!
 //! **Invariant**: it changes nothing.
 //!
-//! Not here: single looks (`agents`, `cdp`, `disk`, `relay`).
+//! Not here: the single checks (`agents`, `cdp`, `disk`, `relay`).
 
 mod agents;
 mod cdp;
@@ -26,7 +26,7 @@ enum Verdict {
     Ok,
     /// Worth knowing.
     Note,
-    /// To be mended.
+    /// Needs fixing.
     Wrong,
 }
 
@@ -55,7 +55,17 @@ impl Look {
     }
 }
 
-/// Looks, prints, and ends with 1 when something is to be mended.
+/// What a check is called in the terminal. Programs read its `name`.
+fn label(name: &str) -> &str {
+    match name {
+        "rights" => "permissions",
+        "guards" => "limits",
+        "skeleton" => "old panel",
+        other => other,
+    }
+}
+
+/// Looks, prints, and ends with 1 when something needs fixing.
 pub(crate) async fn run(asked: arguments::Doctor) -> Result<ExitCode, Problem> {
     let mut looks = vec![];
     let data = || folders::data(asked.reach.data.data.as_deref());
@@ -79,9 +89,9 @@ pub(crate) async fn run(asked: arguments::Doctor) -> Result<ExitCode, Problem> {
             let mark = match look.verdict {
                 Verdict::Ok => "ok  ",
                 Verdict::Note => "note",
-                Verdict::Wrong => "BAD ",
+                Verdict::Wrong => "FAIL",
             };
-            output::line(format_args!("{mark}  {:<12} {}", look.name, look.words))?;
+            output::line(format_args!("{mark}  {:<12} {}", label(look.name), look.words))?;
             if let Some(advice) = &look.advice {
                 output::line(format_args!("                   {advice}"))?;
             }

@@ -29,7 +29,7 @@ fn environment(name: &str) -> Option<OsString> {
 pub(crate) fn data(named: Option<&Path>) -> Result<PathBuf, Problem> {
     let folder = named.map(Path::to_path_buf).or_else(|| platform_data(&environment));
     folder.ok_or_else(|| {
-        Problem::new("there is no home folder to keep data in; name one with --data DIR")
+        Problem::new("no home folder found to keep data in; choose a folder with --data DIR")
     })
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn data(named: Option<&Path>) -> Result<PathBuf, Problem> {
 pub(crate) fn made_data(named: Option<&Path>) -> Result<PathBuf, Problem> {
     let folder = data(named)?;
     make_private(&folder).context(format_args!(
-        "the data folder {} cannot be made; check the rights, or choose another with --data",
+        "could not create the data folder {}; check its permissions, or choose another with --data",
         folder.display()
     ))?;
     Ok(folder)

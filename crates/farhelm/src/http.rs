@@ -1,8 +1,8 @@
 //! A few requests to the relay's HTTP API.
 //!
-//! **Invariant**: an answer is bounded in size and time, whoever gives it.
+//! **Invariant**: every response is bounded in size and time, no matter who sends it.
 //!
-//! Not here: addresses and TLS (`connect`), what is asked (`commands`).
+//! Not here: addresses and TLS (`connect`), what is requested (`commands`).
 
 use std::time::Duration;
 
@@ -61,7 +61,9 @@ pub(crate) async fn ask_at(
     body: Option<&Value>,
 ) -> Result<Value, HttpFault> {
     let asked = tokio::time::timeout(ANSWER_WITHIN, exchange(found, method, path, body));
-    asked.await.unwrap_or_else(|_| Err(HttpFault::Silent("it does not answer".to_owned())))
+    asked
+        .await
+        .unwrap_or_else(|_| Err(HttpFault::Silent("the relay did not respond in time".to_owned())))
 }
 
 async fn exchange(
@@ -109,7 +111,10 @@ pub(crate) async fn converse(
         answer = &mut answer => answer,
         ended = connection => {
             // Whoever hangs up after the answer has answered.
-            let why = ended.err().map_or("it hung up".to_owned(), |error| error.to_string());
+            let why = ended.err().map_or_else(
+                || "the relay closed the connection".to_owned(),
+                |error| error.to_string(),
+            );
             answer.await.map_err(|_: String| why)
         }
     }
@@ -118,12 +123,16 @@ pub(crate) async fn converse(
 fn read(status: StatusCode, body: &[u8]) -> Result<Value, HttpFault> {
     let value = serde_json::from_slice::<Value>(body);
     if status.is_success() {
-        return value.map_err(|_| HttpFault::Silent("what answers is no relay".to_owned()));
+        return value.map_err(|_| {
+            HttpFault::Silent(
+                "unexpected response: is this the address of a Farhelm relay?".to_owned(),
+            )
+        });
     }
     let error = value.map(|value| value["error"].clone()).unwrap_or_default();
     let text = |key: &str| error[key].as_str().map(str::to_owned);
     let code = text("code").unwrap_or_else(|| "unknown".to_owned());
-    let otherwise = || format!("the relay answered {status}");
+    let otherwise = || format!("the relay responded with {status}");
     let message = text("message").unwrap_or_else(otherwise);
     Err(HttpFault::Refused { status: status.as_u16(), code, message })
 }
@@ -167,7 +176,12 @@ mod tests {
     #[test]
     fn an_answer_that_is_no_json_is_no_relays() {
         let told = read(StatusCode::OK, b"<html>");
-        assert_eq!(told, Err(HttpFault::Silent("what answers is no relay".to_owned())));
+        assert_eq!(
+            told,
+            Err(HttpFault::Silent(
+                "unexpected response: is this the address of a Farhelm relay?".to_owned()
+            ))
+        );
         assert!(matches!(
             read(StatusCode::BAD_GATEWAY, b"x"),
             Err(HttpFault::Refused { status: 502, .. })

@@ -1,6 +1,6 @@
-//! The log, to standard error.
+//! The log, on standard error.
 //!
-//! Not here: tokens; whoever logs leaves them out.
+//! Not here: tokens; the code that logs leaves them out.
 
 use tracing_subscriber::EnvFilter;
 

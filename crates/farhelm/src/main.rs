@@ -1,12 +1,11 @@
 //! The farhelm binary: relay, proxy, both, and the commands that talk to them.
 //!
-//! **Invariant**: what was asked for goes to standard output, everything else to standard error;
-//! the exit code is 0 when it was done, 1 when it failed, 2 when it was not understood.
+//! **Invariant**: the requested result goes to standard output, everything else to standard error.
+//! The exit code is 0 on success, 1 on failure, and 2 if the command was not understood.
 //!
 //! Not here: anything that a library could do (`relay`, `server`, `proxy`, `client`).
 
 mod arguments;
-mod bench;
 mod commands;
 mod connect;
 mod discovery;
@@ -73,7 +72,6 @@ fn run(arguments: Arguments) -> Result<ExitCode, Problem> {
         | Command::Launch(_)
         | Command::Resume(_)
         | Command::Close(_)
-        | Command::Bench(_)
         | Command::Doctor(_)
         | Command::Cdp(_) => Talk::Quiet,
     };
@@ -86,7 +84,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Problem> {
         }
         Talk::Quiet => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };
-    let runtime = runtime.map_err(|error| Problem::new(format!("no thread can start: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| Problem::new(format!("could not start worker threads: {error}")))?;
     let code = runtime.block_on(commands::run(arguments.command));
     // Somebody may still be typing on standard input; that must not keep the process.
     runtime.shutdown_background();

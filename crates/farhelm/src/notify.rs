@@ -1,17 +1,18 @@
-//! Calling somebody who is not looking: a question waits, a run ended, a message failed.
+//! Notifies a person who is not watching: a question is open, a run ended, a message failed.
 //!
-//! A watcher of the relay like any other: it hears what was recorded, keeps it for a moment, and
-//! tells whoever was named if nobody is shown that session. The relay never waits for it.
+//! A watcher of the relay like any other: it receives recorded events, holds them for a moment, and
+//! notifies the configured targets if nobody is watching that session. The relay never waits for
+//! it.
 //!
-//! | room | |
+//! | module | |
 //! |---|---|
-//! | `desk` | what is told, and when; without time or sockets of its own |
-//! | `words`, `notice` | how it is worded |
+//! | `desk` | what is notified, and when; has no clock and no sockets |
+//! | `words`, `notice` | the text |
 //! | `line` | queue and attempts, per target |
-//! | `memory` | which questions were told, over a restart |
+//! | `memory` | which questions were notified, across restarts |
 //! | `target`, `program`, `sign` | one attempt |
 //!
-//! Not here: who is looking (`relay::Watchers`), flags (`arguments`).
+//! Not here: who is watching (`relay::Watchers`), flags (`arguments`).
 
 mod desk;
 mod line;
@@ -62,26 +63,26 @@ impl Plan {
             let token = notify.ntfy_token_file.as_deref().map(secret).transpose()?;
             targets.push(Target::ntfy(url, token).ok_or_else(|| {
                 Problem::usage(
-                    "--notify-ntfy must be the address of a topic, like https://ntfy.sh/my-topic",
+                    "--notify-ntfy must be the URL of a topic, like https://ntfy.sh/my-topic",
                 )
             })?);
         }
         if let Some(url) = &notify.webhook {
             let Some(file) = &notify.secret_file else {
-                let words = "--notify-webhook needs --notify-secret-file FILE: what is posted is \
-                             signed with the secret in it (`openssl rand -hex 32 > FILE`)";
+                let words = "--notify-webhook needs --notify-secret-file FILE with the secret \
+                             that signs each request (`openssl rand -hex 32 > FILE`)";
                 return Err(Problem::usage(words));
             };
             let secret = secret(file)?;
             if secret.len() < SECRET_BYTES_MIN {
                 let file = file.display();
                 return Err(Problem::usage(format!(
-                    "the secret in {file} is shorter than {SECRET_BYTES_MIN} characters; `openssl \
-                     rand -hex 32` makes a good one"
+                    "the secret in {file} is shorter than {SECRET_BYTES_MIN} characters; create \
+                     one with `openssl rand -hex 32`"
                 )));
             }
             targets.push(Target::webhook(url, secret.into_bytes()).ok_or_else(|| {
-                Problem::usage("--notify-webhook must be an address with http:// or https://")
+                Problem::usage("--notify-webhook must be an http:// or https:// URL")
             })?);
         }
         if let Some(command) = &notify.command {
@@ -119,10 +120,10 @@ impl Plan {
 
 fn secret(file: &Path) -> Result<String, Problem> {
     let text = std::fs::read_to_string(file);
-    let text = text.context(format_args!("{} cannot be read", file.display()))?;
+    let text = text.context(format_args!("could not read {}", file.display()))?;
     let text = text.trim();
     if text.is_empty() {
-        return Err(Problem::new(format!("there is nothing in {}", file.display())));
+        return Err(Problem::new(format!("{} is empty", file.display())));
     }
     Ok(text.to_owned())
 }

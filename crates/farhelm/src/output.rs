@@ -1,7 +1,7 @@
-//! Everything that is printed goes through here.
+//! All output goes through here.
 //!
-//! **Invariant**: a reader that has seen enough (`farhelm tail … | head`) ends the command
-//! normally, without a word.
+//! **Invariant**: when the reader has seen enough (`farhelm tail … | head`), the command ends
+//! normally and silently.
 //!
 //! Not here: what is printed (`commands`, `view`).
 
@@ -29,7 +29,7 @@ pub(crate) fn raw(text: &str) -> Result<(), Problem> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Problem::reader_left()),
-        Err(error) => Err(Problem::new(format!("the output cannot be written: {error}"))),
+        Err(error) => Err(Problem::new(format!("could not write the output: {error}"))),
     }
 }
 

@@ -1,6 +1,6 @@
-//! What went wrong, in words for a person, and the exit code that says so to a script.
+//! Errors as text for a person, with the exit code for a script.
 //!
-//! Not here: errors of single crates; whoever calls them words what to do.
+//! Not here: errors of single crates; the caller says what to do.
 
 use std::fmt::Display;
 use std::process::ExitCode;

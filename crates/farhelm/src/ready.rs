@@ -1,8 +1,8 @@
-//! What a running relay leaves for programs to find: `relay.json` in the data folder, and the
-//! ready file where it was asked for.
+//! The files by which programs find a running relay: `relay.json` in the data folder, and the ready
+//! file if one was requested.
 //!
-//! **Invariant**: either file is whole or not there, readable by its owner alone, and gone after
-//! a clean stop.
+//! **Invariant**: each file is complete or absent, readable by its owner alone, and gone after a
+//! clean stop.
 //!
 //! Not here: finding the relay by them (`discovery`), tokens (`server`).
 
@@ -55,7 +55,7 @@ impl Posted {
     /// Writes it whole, in one step.
     pub(crate) fn write(path: &Path, content: &impl Serialize) -> Result<Self, Problem> {
         let posted = write_whole(path, content);
-        posted.context(format_args!("{} cannot be written", path.display()))?;
+        posted.context(format_args!("could not write {}", path.display()))?;
         Ok(Self { path: path.to_path_buf() })
     }
 
@@ -64,7 +64,7 @@ impl Posted {
         if let Err(error) = std::fs::remove_file(&self.path)
             && error.kind() != ErrorKind::NotFound
         {
-            tracing::warn!(path = %self.path.display(), %error, "a file could not be removed");
+            tracing::warn!(path = %self.path.display(), %error, "could not remove a file");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A relay in this process: ledger, owners, door, and the files by which it is found.
 //!
-//! **Invariant**: the folder is locked before anything else happens to it; the files that name
-//! the relay appear when it serves and go when it stops.
+//! **Invariant**: the folder is locked before anything else happens to it. The files that name the
+//! relay appear when it is ready and are removed when it stops.
 //!
 //! Not here: flags (`arguments`), what is printed (`commands::up`), the proxy (`proxy`).
 
@@ -118,7 +118,7 @@ impl Served {
         }
         for door in self.doors {
             if !door.stop().await {
-                tracing::warn!("some connections did not end in time and were cut");
+                tracing::warn!("some connections did not close in time and were cut off");
             }
         }
         self.relay.books().stop().await;

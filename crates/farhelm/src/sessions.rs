@@ -1,4 +1,4 @@
-//! Which session a person means.
+//! Finds the session that a person means.
 //!
 //! Not here: printing the list (`commands::sessions`).
 
@@ -89,15 +89,18 @@ fn choose(sessions: &[Value], meant: &str) -> Result<Listed, Problem> {
             (several, _) => {
                 let ids: Vec<String> = several.iter().map(|session| id(session)).collect();
                 let ids = ids.join(", ");
-                return Err(Problem::new(format!("{meant:?} may be any of {ids}; say more of it")));
+                return Err(Problem::new(format!(
+                    "{meant:?} matches several sessions: {ids}. Use more of the id"
+                )));
             }
         }
     }
     let is_short = !is_prefix && sessions.iter().any(|it| id(it).starts_with(meant));
-    let least =
-        format!(" (the beginning of an id has at least {PREFIX_CHARACTERS_MIN} characters)");
+    let least = format!(" (a shortened id needs at least {PREFIX_CHARACTERS_MIN} characters)");
     let hint = if is_short && !meant.is_empty() { least } else { String::new() };
-    Err(Problem::new(format!("no session is {meant:?}{hint}; list them with: farhelm sessions")))
+    Err(Problem::new(format!(
+        "no session {meant:?}{hint}; list the sessions with: farhelm sessions"
+    )))
 }
 
 fn is_there(session: &Value) -> bool {

@@ -1,8 +1,8 @@
-//! From what was said, and where, to arguments: flag, else environment, else file, else default.
+//! Merges all sources of settings into arguments: flag, else environment, else file, else default.
 //!
 //! The environment variable of `--some-name` is `FARHELM_SOME_NAME`, its key in the file is
-//! `some-name`. Both are added to every flag here, so that none can be forgotten; what the file
-//! says becomes the flag's default, so that it is checked like a flag.
+//! `some-name`. Both are added to every flag here, so that none can be forgotten. A value from the
+//! file becomes the flag's default, so that it is validated like a flag.
 //!
 //! Not here: which flags there are (`arguments`), reading the file (`file`).
 
@@ -57,7 +57,7 @@ fn unless_help(problem: Problem, spoken: &[OsString]) -> Unusable {
 fn parse(file: &File, spoken: Vec<OsString>) -> Result<Arguments, Unusable> {
     let known = keys(&layered(&File::default()));
     if let Some(unknown) = file.entries.iter().find(|entry| !known.contains(&entry.key)) {
-        let words = format!("no flag is called {:?}; docs/config.md lists them", unknown.key);
+        let words = format!("unknown key {:?}; docs/config.md lists the keys", unknown.key);
         return Err(unless_help(file.problem(unknown, &words), &spoken));
     }
     let matches = layered(file).try_get_matches_from(spoken);
@@ -127,7 +127,7 @@ fn blame_file(file: &File, error: &clap::Error) -> Option<Problem> {
     let flag = flag.strip_prefix("--")?.split([' ', '=']).next()?.to_owned();
     let blamed = |entry: &&Entry| entry.key == flag && entry.values.contains(&value);
     let entry = file.entries.iter().find(blamed)?;
-    let words = format!("{value:?} is no value for {flag}; `farhelm COMMAND --help` says what is");
+    let words = format!("{value:?} is not a valid value for {flag}; see `farhelm COMMAND --help`");
     Some(file.problem(entry, &words))
 }
 

@@ -1,4 +1,4 @@
-//! When to stop: Ctrl-C, or a service manager that says so.
+//! When to stop: on Ctrl-C, or when a service manager asks for it.
 
 use crate::problem::{Context as _, Problem};
 
@@ -14,7 +14,7 @@ impl Stop {
     #[cfg(unix)]
     pub(crate) fn listen() -> Result<Self, Problem> {
         use tokio::signal::unix::{SignalKind, signal};
-        let hear = |kind| signal(kind).context("signals cannot be heard");
+        let hear = |kind| signal(kind).context("could not listen for signals");
         Ok(Self { signals: [hear(SignalKind::interrupt())?, hear(SignalKind::terminate())?] })
     }
 
@@ -35,7 +35,7 @@ impl Stop {
             }
         }
         #[cfg(not(unix))]
-        if tokio::signal::ctrl_c().await.context("signals cannot be heard").is_err() {
+        if tokio::signal::ctrl_c().await.context("could not listen for signals").is_err() {
             std::future::pending::<()>().await;
         }
     }

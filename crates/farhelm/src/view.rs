@@ -1,7 +1,7 @@
 //! A session as `farhelm tail` shows it to a person.
 //!
-//! **Invariant**: what other programs wrote cannot steer the terminal. On a terminal words stream
-//! in place as they come; elsewhere each message is printed once, whole.
+//! **Invariant**: text from other programs cannot control the terminal. On a terminal, text streams
+//! in place as it arrives; elsewhere each message is printed once, complete.
 //!
 //! Not here: which events come (`client`), printing (`output`).
 

@@ -1,12 +1,12 @@
-//! Aids for tests, in debug builds only: a proxy that kills itself after a given step of a send,
-//! and one that writes down what it hears from agents.
+//! Test hooks, in debug builds only: a proxy that kills itself after a given step of a send, and
+//! one that records the output of agents.
 //!
-//! `FARHELM_PROXY_DIES_AT` is `received`, `attempting`, `settled` (that much is on disk, nothing
+//! `FARHELM_PROXY_DIES_AT` is `received`, `attempting`, `settled` (that step is on disk, nothing
 //! else was done), `heard` (the agent confirmed, nothing is on disk) or `written WORDS` (a line
-//! with these words was written to an agent). `FARHELM_RECORD_LINES` names a folder for
-//! recordings, one file a session. They hold the whole conversation.
+//! with this text was written to an agent). `FARHELM_RECORD_LINES` names a folder for recordings,
+//! one file per session. They contain the whole conversation.
 //!
-//! Invariant: in a release build both variables are without effect.
+//! Invariant: in a release build both variables have no effect.
 
 use std::fs::File;
 use std::io::{self, Write as _};

@@ -1,7 +1,6 @@
 //! The agents that can be started here, and how.
 //!
-//! Not here: what is known of each (`agents`), which versions there are and who is logged in
-//! (`discovery`).
+//! Not here: what is known of each agent (`agents`), installed versions and logins (`discovery`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

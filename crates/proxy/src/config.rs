@@ -1,4 +1,4 @@
-//! What a person may configure about a proxy.
+//! The configuration of a proxy.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! Conversations that agents keep themselves, found in their own files.
 //!
-//! Thousands of files stay fast: their times are looked at first, and only the heads of the
-//! newest are read, a page at a time.
+//! Thousands of files stay fast: file times are compared first, and only the beginnings of the
+//! newest files are read, one page at a time.
 //!
-//! Not here: what a file says (`agents`), whether a conversation is open already (`host`).
+//! Not here: what a file contains (`agents`), whether a conversation is open already (`host`).
 
 use std::fs;
 use std::io::Read;

@@ -1,9 +1,10 @@
-//! Reaching a relay, plain or over TLS: for proxies, and for any other program of this workspace.
+//! Connects to a relay, plain or over TLS: for proxies, and for any other program of this
+//! workspace.
 //!
-//! **Invariant**: over TLS the relay's name is checked, against the system's certificates and
-//! those that somebody named; nothing turns the check off.
+//! **Invariant**: over TLS the relay's name is checked against the system's certificates and those
+//! passed with `--tls-ca`; nothing turns the check off.
 //!
-//! Not here: when to try again (`shell`), what is said (`engine`).
+//! Not here: when to retry (`shell`), the messages (`engine`).
 
 use std::fmt;
 use std::io;
@@ -75,7 +76,7 @@ impl Dialer {
 
     /// Opens a connection. Only a refused token is final.
     pub async fn dial(&self) -> Result<Socket, Fault> {
-        let late = io::Error::new(io::ErrorKind::TimedOut, "the relay did not answer");
+        let late = io::Error::new(io::ErrorKind::TimedOut, "the relay did not respond in time");
         let failed = |error| Fault::disk(format!("connecting to {}", self.address()), error);
         timeout(DIAL_TIMEOUT, self.connect()).await.unwrap_or_else(|_| Err(failed(late)))
     }
@@ -185,7 +186,7 @@ fn named(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fault> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let read = read.map_err(|error| Fault::trust_file(path, &error))?;
     if read.is_empty() {
-        return Err(Fault::trust_file(path, &"there is none in it"));
+        return Err(Fault::trust_file(path, &"it contains no certificate"));
     }
     Ok(read)
 }
@@ -196,8 +197,8 @@ fn advised(error: io::Error) -> io::Error {
     let is_stranger =
         matches!(inner, Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)));
     if is_stranger {
-        let words = "its certificate is of nobody that this computer trusts; if it is your own, \
-                     name it with --tls-ca FILE";
+        let words = "certificate signed by an unknown authority; if it is self-signed, pass it \
+                     with --tls-ca FILE";
         return io::Error::new(error.kind(), words);
     }
     error

@@ -1,9 +1,10 @@
-//! Which agents are on this machine: their programs, versions, and whether somebody is logged in.
+//! Which agents are on this machine: their programs, their versions, and whether a person is logged
+//! in.
 //!
-//! Looking is cheap after the first time: a version is asked for once for each file and time of
-//! change. No credential is read or used.
+//! Checking is cheap after the first time: a program is asked for its version once per file and
+//! modification time. No credential is read or used.
 //!
-//! Not here: what is known of each agent (`agents`), when to look (`shell`).
+//! Not here: what is known of each agent (`agents`), when to check (`shell`).
 
 mod version;
 
@@ -19,7 +20,7 @@ use domain::fleet::AgentOffer;
 use crate::catalog::{Catalog, Entry};
 
 /// What an agent without a known way of installing is said to lack.
-const NOT_FOUND: &str = "Its program was not found";
+const NOT_FOUND: &str = "The program was not found";
 
 /// Looks for agents, and remembers what it saw.
 #[derive(Debug)]

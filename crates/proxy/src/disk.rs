@@ -1,4 +1,4 @@
-//! Where the journal lies: a file that grows at its end and is sometimes replaced whole.
+//! Storage for the journal: a file that is appended to and sometimes replaced as a whole.
 //!
 //! Not here: what the bytes mean (`journal`).
 

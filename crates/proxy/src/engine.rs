@@ -1,8 +1,8 @@
-//! What the proxy decides. Pure: it is told what happened and what time it is, and answers with
-//! effects to carry out in order.
+//! The proxy's decisions. Pure: it receives what happened and the current time, and returns effects
+//! to carry out in order.
 //!
-//! An [`Effect::Persist`] must be on disk before any later effect leaves. What the engine knows
-//! in memory is always what its journal says plus what is passing (drafts, open prompts, the run).
+//! An [`Effect::Persist`] must be on disk before any later effect leaves. The engine's state in
+//! memory always equals its journal plus what is transient (drafts, open prompts, the run).
 //!
 //! Not here: carrying effects out (`host`), the socket (`shell`).
 

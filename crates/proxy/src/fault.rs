@@ -1,4 +1,4 @@
-//! What goes wrong on the machine's side, in words that say what to do.
+//! Errors on the machine's side. Each says what happened and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ pub enum Fault {
     )]
     Locked(PathBuf),
     /// The relay's address is not one.
-    #[error("{0:?} is not a relay's address: give one like wss://relay.example/ws/proxy")]
+    #[error("{0:?} is not a relay address: use one like wss://relay.example/ws/proxy")]
     Address(String),
     /// The relay does not take the token.
     #[error(
-        "the relay at {address} refused the token ({status}): make one with \
-         `farhelm token create --role proxy` and give it with --token"
+        "the relay at {address} rejected the token ({status}): create one with `farhelm token \
+         create --role proxy` and pass it with --token"
     )]
     Refused {
         /// Whom.
@@ -36,12 +36,15 @@ pub enum Fault {
     },
     /// The system's certificates could not be read.
     #[error(
-        "no trusted certificates could be read from the system ({0}): install them (on Debian: \
-         apt install ca-certificates), or name yours with --tls-ca FILE"
+        "could not read the system's trusted certificates ({0}): install them (on Debian: apt \
+         install ca-certificates), or pass your own with --tls-ca FILE"
     )]
     Certificates(String),
     /// Nor those that somebody named.
-    #[error("no certificates can be read from {} ({detail}): --tls-ca wants a PEM file", path.display())]
+    #[error(
+        "could not read certificates from {} ({detail}): --tls-ca expects a PEM file",
+        path.display()
+    )]
     TrustFile {
         /// Where.
         path: PathBuf,
@@ -49,13 +52,13 @@ pub enum Fault {
         detail: String,
     },
     /// The token has characters that no token has.
-    #[error("the token is not one: give it as `farhelm token create` printed it")]
+    #[error("the token is not valid: pass it exactly as `farhelm token create` printed it")]
     NotAToken,
     /// The system gives no randomness.
-    #[error("the system gives no randomness: {0}")]
+    #[error("the system provides no random bytes: {0}")]
     Randomness(String),
     /// The thread that does the work is gone.
-    #[error("the proxy's worker ended unexpectedly")]
+    #[error("the proxy's worker thread stopped unexpectedly")]
     Worker,
 }
 

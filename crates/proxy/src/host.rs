@@ -1,8 +1,8 @@
 //! The engine with its journal and its drivers, on one thread.
 //!
-//! [`Host::handle`] takes everything that happened since the last time and comes back when the
-//! journal is on disk and nothing is left to do: one sync serves all that waited. After a
-//! [`Fault`] the host is to be dropped; a new one opens from the disk, as after a crash.
+//! [`Host::handle`] takes everything that happened since the last call and returns once the journal
+//! is on disk and nothing is left to do, so that one sync serves all pending input. After a
+//! [`Fault`], drop the host; a new one opens from the disk, as after a crash.
 //!
 //! Not here: clocks and sockets (`shell`).
 
@@ -443,7 +443,7 @@ impl<D: Disk, R: Records> Host<D, R> {
                 Output::Keep(picture) => {
                     if let Err(error) = self.records.hold(session, picture) {
                         // It is handed over all the same; only a crash would lose it.
-                        tracing::warn!(%session, %error, "a picture cannot be held on disk");
+                        tracing::warn!(%session, %error, "could not save a picture to disk");
                     }
                     self.pictures.push((session.clone(), picture.clone()));
                     continue;
@@ -512,7 +512,7 @@ impl<D: Disk, R: Records> Host<D, R> {
         for record in self.engine.book().records() {
             journal::encode(&record, &mut lines);
         }
-        self.disk.replace(&lines).map_err(|error| Fault::disk("shortening the journal", error))?;
+        self.disk.replace(&lines).map_err(|error| Fault::disk("compacting the journal", error))?;
         self.journal_bytes = lines.len();
         self.shortened_bytes = lines.len();
         Ok(())
@@ -526,7 +526,7 @@ fn shorten_notes<R: Records>(
     driver: &dyn Driver,
 ) -> Result<(), Fault> {
     let shortened = records.shorten(session, &|notes| driver.shorten_notes(notes));
-    shortened.map_err(|error| Fault::disk(format!("shortening the record of {session}"), error))
+    shortened.map_err(|error| Fault::disk(format!("compacting the record of {session}"), error))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! What the proxy must still know after a crash: its outbox, its inbox, its sessions.
 //!
-//! The journal is a file of [`Record`]s, one a line, each with a checksum. Reading stops at the
-//! first line that is not whole: what follows was never synced, so nothing was ever done about
-//! it. [`Book`] is what the records add up to; it is rebuilt at each start and then written back
-//! as few records as say the same.
+//! The journal is a file of [`Record`]s, one per line, each with a checksum. Reading stops at the
+//! first incomplete line: anything after it was never synced, so nothing was ever done about it.
+//! [`Book`] is the state that the records add up to. It is rebuilt at each start and written back
+//! as the smallest equivalent list of records.
 //!
 //! Not here: deciding what to record (`engine`), the file itself (`disk`).
 

@@ -1,11 +1,11 @@
-//! The machine's side: runs agents, and carries words between them and the relay.
+//! The machine's side: runs agents, and carries messages between them and the relay.
 //!
 //! [`engine::Engine`] decides, and is pure. [`host::Host`] is the engine with its journal and its
-//! drivers on one thread, over any [`disk::Disk`]; a simulation drives it by hand. [`run`] is the
-//! host with a real disk, a real clock and a real socket.
+//! drivers on one thread, over any [`disk::Disk`]; a simulation drives it step by step. [`run`] is
+//! the host with a real disk, a real clock and a real socket.
 //!
 //! **Invariant:** nothing leaves (a frame to the relay, an order to an agent) before the journal
-//! that says so is on disk.
+//! entry for it is on disk.
 //!
 //! Not here: what is known of each agent (`agents`), frames (`wire`), numbering (`link`).
 

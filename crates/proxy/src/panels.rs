@@ -1,15 +1,15 @@
-//! Agents in panels of IDEs and browsers: found, observed, recognised, and acted in.
+//! Agents in panels of IDEs and browsers: finds, observes, recognises and operates them.
 //!
-//! One task, the service, knows which panel is whose. Each debug port has a task that hears which
-//! targets there are, each target one that watches the panels in it, and each window one that
-//! does one thing after the other. A session's driver (`agents`) asks for jobs and is told the
+//! One task, the service, knows which panel belongs to which session. Each debug port has a task
+//! that tracks its targets, each target has one that watches its panels, and each window has one
+//! that performs actions one at a time. A session's driver (`agents`) requests jobs and receives
 //! news.
 //!
-//! Invariants: only ports of this machine are reached. A panel that is not certainly a known
-//! session's becomes a new one. Nothing is looked at more often than each five seconds without a
-//! reason. No target's id leaves this room.
+//! Invariants: only ports of this machine are contacted. A panel that does not certainly belong to
+//! a known session becomes a new session. Nothing is polled more often than every five seconds
+//! without a reason. No target id leaves this module.
 //!
-//! Not here: the protocol of browsers (`cdp`), what a panel's view means (`agents`).
+//! Not here: the browser protocol (`cdp`), the meaning of what a panel shows (`agents`).
 
 mod about;
 pub mod acting;
@@ -89,7 +89,7 @@ impl Panels {
     pub(crate) fn carry_out(&self, job: PanelJob) -> Option<Input> {
         let (session, number) = (job.session.clone(), job.job.number);
         self.asks.try_send(Ask::Job(job)).err()?;
-        let words = "This machine's panels are asked too much at once; try again in a moment";
+        let words = "Too many requests to this machine's panels at once. Try again in a moment";
         let outcome = Err(Failure::new("rate_limited", words));
         let news = News::Done { job: number, outcome };
         Some(Input::Agent(session, AgentInput::Panel(news)))
@@ -98,7 +98,10 @@ impl Panels {
     /// The session is over.
     pub(crate) fn forget(&self, session: &SessionId) {
         if self.asks.try_send(Ask::Forget(session.clone())).is_err() {
-            tracing::warn!(%session, "a session's panel is not let go of: too much is asked");
+            tracing::warn!(
+                %session,
+                "could not release a session's panel: too many requests at once"
+            );
         }
     }
 

@@ -1,8 +1,8 @@
-//! Looks whether a session can be started here, and makes ready what it needs: its program is
-//! there, its folder is one where agents may work, its working tree is made, its conversation is
-//! found. Takes a moment: not on the thread that holds the host.
+//! Checks that a session can be started here and prepares what it needs: finds its program and its
+//! conversation, checks its folder, and creates its working tree. This takes time, so it does not
+//! run on the host's thread.
 //!
-//! A folder counts by where it really is, through all links.
+//! A folder counts by its real path, with all links resolved.
 //!
 //! Not here: launches themselves (`engine`), starting programs (`processes`).
 
@@ -72,7 +72,8 @@ impl Preparer {
     fn for_panel(&self, wanted: &Preparation) -> Result<Prepared, Failure> {
         if wanted.has_worktree || wanted.earlier.is_some() {
             let words = format!(
-                "{} lives in an IDE: it has no working trees, and its earlier chats are found there",
+                "{} runs in an IDE: it cannot use a working tree, and its earlier chats can only \
+                 be opened there",
                 wanted.agent
             );
             return Err(Failure::new("launch_not_supported", words));
@@ -84,16 +85,20 @@ impl Preparer {
 
     fn program(&self, wanted: &Preparation) -> Result<(), Failure> {
         let Some(entry) = self.catalog.entries().get(&wanted.agent) else {
-            let words = format!("This machine has no driver for {}", wanted.agent);
+            let words =
+                format!("Unknown agent \"{}\": this machine has no driver for it", wanted.agent);
             return Err(Failure::new("launch_not_supported", words));
         };
         if entry.program().is_some() {
             return Ok(());
         }
         let (name, command) = (&entry.display_name, &entry.launcher.command);
-        let how = entry.install.as_deref().unwrap_or("Put it on the path, or name it in the file");
+        let how = entry
+            .install
+            .as_deref()
+            .unwrap_or("Add it to PATH, or set its command in the configuration file");
         let words = format!(
-            "{name} is not installed on this machine: there is no program {command}. {how}"
+            "{name} is not installed on this machine: the program {command} was not found. {how}"
         );
         Err(Failure::new("agent_not_open", words))
     }
@@ -112,7 +117,7 @@ impl Preparer {
             }
             Some(None) => {
                 let words = format!(
-                    "{} has no conversation {} on this machine; `farhelm resume` lists them",
+                    "{} has no conversation {} on this machine. Run `farhelm resume` to list them",
                     wanted.agent, earlier.id
                 );
                 return Err(Failure::new("conversation_unknown", words));
@@ -124,27 +129,28 @@ impl Preparer {
 
     fn folder(&self, path: &str) -> Result<PathBuf, Failure> {
         let not_there = |why: &str| {
-            let words = format!("There is no folder {path} on this machine{why}");
+            let words = format!("Cannot use the folder {path} on this machine: {why}");
             Failure::new("path_not_allowed", words)
         };
         let named = at_home(path);
         if !named.is_absolute() {
-            return Err(not_there(": a path must begin at the root, or with ~/"));
+            return Err(not_there("the path must be absolute or start with ~/"));
         }
         let real = real(&named).map_err(|error| {
             if error.kind() == std::io::ErrorKind::NotFound {
-                return not_there("");
+                return not_there("it does not exist");
             }
-            not_there(&format!(" that can be entered ({error})"))
+            not_there(&error.to_string())
         })?;
         if !real.is_dir() {
-            return Err(not_there(": that is a file"));
+            return Err(not_there("it is not a folder"));
         }
         if self.is_allowed(&real) {
             return Ok(real);
         }
         let roots = self.allowed_roots.join(", ");
-        let words = format!("{path} is not in a folder where agents may be started ({roots})");
+        let words =
+            format!("Agents may not be started in {path}. The allowed folders are: {roots}");
         Err(Failure::new("path_not_allowed", words))
     }
 
@@ -153,7 +159,7 @@ impl Preparer {
         let home = real(&at_home("~")).ok().filter(|home| self.is_allowed(home));
         let roots = || self.allowed_roots.iter().find_map(|root| real(Path::new(root)).ok());
         home.or_else(roots).ok_or_else(|| {
-            let words = "None of the folders where agents may be started is there";
+            let words = "None of the allowed folders exists on this machine";
             Failure::new("path_not_allowed", words)
         })
     }
@@ -272,7 +278,7 @@ mod tests {
         let relative =
             Preparation { workspace_path: Some("kite".to_owned()), ..wanted("shell", None) };
         assert_eq!(code(preparer.prepare(&relative)), "path_not_allowed");
-        assert!(prepare("inside/none").unwrap_err().message.contains("There is no folder"));
+        assert!(prepare("inside/none").unwrap_err().message.contains("it does not exist"));
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! The agents' programs: started, written to, listened to, and ended with all that they started.
+//! The agents' programs: starts them, writes to them, reads their output, and ends them with
+//! everything that they started.
 //!
-//! One task serves each program. What a program prints waits in a bounded queue, so that one that
-//! prints faster than the proxy can take is held back by its own pipe. A program gets the
-//! person's environment without anything of the proxy's, and one variable that names its session,
-//! by which everything it starts can be found again.
+//! One task serves each program. A program's output waits in a bounded queue, so that a program
+//! that prints faster than the proxy can read is slowed down by its own pipe. A program gets the
+//! person's environment without the proxy's variables, plus one variable that names its session, by
+//! which everything that it starts can be found.
 //!
-//! Not here: what lines mean (`agents`), how a tree is found and ended (`tree`).
+//! Not here: what lines mean (`agents`), how a process tree is found and ended (`tree`).
 
 mod dialogue;
 #[cfg(unix)]
@@ -175,7 +176,7 @@ impl Processes {
             let place = worktree.display().to_string();
             let tidy = move || crate::worktrees::tidy(&worktree);
             if matches!(tokio::task::spawn_blocking(tidy).await, Ok(false)) {
-                tracing::info!(place, "a working tree stays: something in it is not committed");
+                tracing::info!(place, "keeping a working tree: it has uncommitted changes");
             }
         });
     }
@@ -184,7 +185,7 @@ impl Processes {
         let Some(running) = self.running.get(session) else { return };
         let waiting = running.unread_bytes.fetch_add(line.len() + 1, Ordering::Relaxed);
         if waiting + line.len() > UNREAD_BYTES_MAX {
-            tracing::warn!(%session, "the agent reads nothing; ending it");
+            tracing::warn!(%session, "the agent does not read its input; stopping it");
             let _ = running.jobs.send(Job::End);
             return;
         }

@@ -1,9 +1,9 @@
-//! The notes that drivers take of their sessions, and the pictures that are on their way to the
-//! relay. The demo agent's notes are what it received.
+//! The notes that drivers keep for their sessions, and the pictures that are waiting for upload to
+//! the relay. The demo agent's notes are the messages that it received.
 //!
-//! A line is on disk when it is written; a line that was cut off by a crash never happened.
+//! A line is on disk once it is written; a line that a crash cut off never happened.
 //!
-//! Not here: what a line says (`agents`).
+//! Not here: the content of a line (`agents`).
 
 mod pictures;
 
@@ -213,7 +213,7 @@ impl Records for MemoryRecords {
             inner.lines.entry(session.clone()).or_default().push(line.to_owned());
         }
         match failing {
-            Some(_) => Err(io::Error::other("the record was told to fail")),
+            Some(_) => Err(io::Error::other("the test made the record fail")),
             None => Ok(()),
         }
     }

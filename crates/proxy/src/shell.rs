@@ -1,10 +1,10 @@
 //! The host with a real disk, a real clock and a real socket.
 //!
-//! One thread holds the host and syncs the journal; it takes everything that waits, so that one
-//! sync serves all of it. One task holds the socket. They meet in two bounded queues; a relay
-//! that does not read is dropped, never waited for.
+//! One thread holds the host and syncs the journal; it takes everything that is pending, so that
+//! one sync serves all of it. One task holds the socket. They communicate through two bounded
+//! queues. If the relay does not read, the connection is dropped; nothing waits for it.
 //!
-//! Not here: what is said (`engine`), how the relay is reached (`dial`).
+//! Not here: the content of messages (`engine`), how the relay is reached (`dial`).
 
 mod asides;
 mod backoff;
@@ -92,16 +92,16 @@ pub async fn run(config: ProxyConfig, shutdown: impl Future<Output = ()>) -> Res
                 if greeted.load(Ordering::Relaxed) {
                     backoff = Backoff::default();
                 }
-                tracing::info!(relay = %dialer.address(), "the relay is gone; trying again");
+                tracing::info!(relay = %dialer.address(), "lost the relay; trying again");
             }
             Err(Fault::Refused { address, status }) => {
                 break Err(Fault::Refused { address, status });
             }
             // Told once: it is tried again and again, for as long as it takes.
             Err(fault) if backoff.is_first() => {
-                tracing::warn!(%fault, "the relay cannot be reached; trying again until it can");
+                tracing::warn!(%fault, "could not reach the relay; trying until it responds");
             }
-            Err(fault) => tracing::debug!(%fault, "the relay cannot be reached; trying again"),
+            Err(fault) => tracing::debug!(%fault, "could not reach the relay; trying again"),
         }
         let pause = backoff.next();
         tokio::select! {
@@ -188,7 +188,7 @@ async fn speak(
                 return None;
             }
             Err(_) => {
-                tracing::warn!("the relay takes nothing; dropping the connection");
+                tracing::warn!("the relay does not read; dropping the connection");
                 return None;
             }
         }

@@ -1,7 +1,7 @@
-//! A git working tree of its own for a session.
+//! A separate git working tree for a session.
 //!
-//! It lies below the data folder, on a branch of its own. It is removed with the session only
-//! when nothing is in it that is not committed; the branch stays unless nothing is on it either.
+//! It is below the data folder, on its own branch. It is removed with the session only when it has
+//! no uncommitted changes; the branch is kept if it has commits.
 //!
 //! Not here: which sessions want one (`engine`).
 
@@ -30,8 +30,8 @@ pub fn add(workspace: &Path, below: &Path, session: &SessionId) -> Result<Worktr
     let inside = git(workspace, &["rev-parse", "--show-toplevel"]).map_err(|why| {
         let place = workspace.display();
         let words = format!(
-            "{place} is not in a git repository, so it cannot have a working tree of its own \
-             ({why}); start the session without one"
+            "{place} is not in a git repository, so a working tree cannot be created ({why}). \
+             Start the session without one"
         );
         Failure::new("launch_not_supported", words)
     })?;
@@ -39,11 +39,11 @@ pub fn add(workspace: &Path, below: &Path, session: &SessionId) -> Result<Worktr
     let top = top.canonicalize().unwrap_or(top);
     let (root, branch) = (below.join(session.as_str()), branch_of(session));
     std::fs::create_dir_all(below).map_err(|error| {
-        Failure::new("internal", format!("{} cannot be made: {error}", below.display()))
+        Failure::new("internal", format!("{} could not be created: {error}", below.display()))
     })?;
     let place = root.to_string_lossy().into_owned();
     git(&top, &["worktree", "add", "-b", &branch, &place]).map_err(|why| {
-        Failure::new("internal", format!("git could not make a working tree: {why}"))
+        Failure::new("internal", format!("git could not create a working tree: {why}"))
     })?;
     let inner = workspace.strip_prefix(&top).unwrap_or(Path::new(""));
     let folder = root.join(inner);
@@ -80,7 +80,7 @@ pub fn tidy_all(below: &Path, is_known: impl Fn(&SessionId) -> bool) {
         if let Some(session) = session.filter(|session| !is_known(session))
             && !tidy(&entry.path())
         {
-            tracing::debug!(%session, "a working tree stays: something in it is not committed");
+            tracing::debug!(%session, "keeping a working tree: it has uncommitted changes");
         }
     }
 }
@@ -99,7 +99,7 @@ fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
         command.env_remove(variable);
     }
     let output = command.env("GIT_TERMINAL_PROMPT", "0").output();
-    let output = output.map_err(|error| format!("git cannot be started: {error}"))?;
+    let output = output.map_err(|error| format!("git could not be started: {error}"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
     }

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{File, Problem};
 
 /// A crate may depend on those before it.
-const ROOMS: [&str; 12] = [
+const ROOMS: [&str; 13] = [
     "domain", "wire", "link", "agents", "cdp", "store", "relay", "server", "proxy", "client",
-    "farhelm", "sim",
+    "farhelm", "sim", "bench",
 ];
 
 /// What only tests may use (dev-dependencies, and `xtask`); it depends on no room.

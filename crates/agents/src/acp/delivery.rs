@@ -1,8 +1,8 @@
-//! Sends on their way to the agent, and what became of those that a crash hid.
+//! Sends on their way to the agent, and the outcome of those that a crash interrupted.
 //!
-//! Evidence that a send arrived is the first word of the agent about it. After a crash the
-//! agent's own record, as `session/load` replays it, says whether it has the text more often than
-//! it can have it without that send.
+//! Evidence that a send arrived is the agent's first response to it. After a crash, the agent's own
+//! record, as replayed by `session/load`, shows whether it contains the text more often than it
+//! could without that send.
 
 use domain::content::Failure;
 use domain::session::delivery::Send;
@@ -22,7 +22,8 @@ impl Acp {
     pub(super) fn hold(&mut self, order: &Order) {
         let held = Held::Order(Box::new(order.clone()));
         if self.held.len() >= HELD_MAX {
-            let words = "Too much waits for this agent already";
+            let words = "Too many messages are already queued for this agent. Try again in a \
+                         moment";
             return self.fail(held, &Failure::new("send_rejected", words));
         }
         self.held.push_back(held);
@@ -127,11 +128,13 @@ impl Acp {
                 let run = run_id(id, attempt);
                 return self.scribe.delivered(id, attempt, Some(run));
             }
-            Lookup::Absent => {
-                Failure::new("agent_not_open", "The agent stopped before it took the message")
-            }
+            Lookup::Absent => Failure::new(
+                "agent_not_open",
+                "The agent stopped before it received the message. Send it again",
+            ),
             Lookup::Unknown => {
-                let words = "The agent stopped while it was being delivered; it may have arrived";
+                let words = "The agent stopped while the message was being delivered. It may \
+                             have arrived";
                 Failure::new(DELIVERY_UNKNOWN, words)
             }
         };

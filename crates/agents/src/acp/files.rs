@@ -76,11 +76,11 @@ impl Acp {
 
     fn file(&mut self, id: &TheirId, asked: Asked, path: String, deed: Option<FileDeed>) {
         let Some(deed) = deed.filter(|_| !path.is_empty()) else {
-            let line = self.rpc.refusal(id, INVALID_PARAMS, "A path or the text is missing");
+            let line = self.rpc.refusal(id, INVALID_PARAMS, "The path or the content is missing");
             return self.write(line);
         };
         if self.files.waiting.len() >= WAITING_MAX {
-            let words = "Too many files are asked for at once; try again in a moment";
+            let words = "Too many file requests at once; try again in a moment";
             let line = self.rpc.refusal(id, INTERNAL_ERROR, words);
             return self.write(line);
         }

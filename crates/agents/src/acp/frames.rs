@@ -1,7 +1,7 @@
 //! The messages of the Agent Client Protocol, as far as they are used here.
 //!
-//! Invariant: reading never fails. A field that is missing, null or of another form is as if it
-//! were not there; what is not known is kept as unknown.
+//! Invariant: reading never fails. A field that is missing, null or malformed is treated as absent;
+//! unknown data is kept as unknown.
 //!
 //! Not here: what any of it means (`observation`, `settings`, `prompts`).
 

@@ -1,5 +1,5 @@
-//! Earlier conversations of an agent that tells them itself (`session/list`): a short dialogue
-//! with a program of its own.
+//! Earlier conversations of an agent that lists them itself (`session/list`): a short dialogue with
+//! a separate program.
 //!
 //! Not here: running that program, and for how long (`proxy`).
 
@@ -64,7 +64,9 @@ impl Listing {
             Incoming::Answer { tag: Ask::Initialize, result: Ok(result) } => {
                 let told: Initialized = frames::read(result);
                 if told.agent_capabilities.session.list.is_none() {
-                    return Listed::Impossible("it does not list its conversations".to_owned());
+                    return Listed::Impossible(
+                        "the agent does not support listing its conversations".to_owned(),
+                    );
                 }
                 let params = match &self.workspace {
                     Some(workspace) => json!({ "cwd": workspace }),
@@ -73,9 +75,11 @@ impl Listing {
                 Listed::Write(vec![self.rpc.request(Ask::List, "session/list", params)])
             }
             Incoming::Answer { tag: Ask::List, result: Ok(result) } => Listed::Done(read(result)),
-            Incoming::Request { id, .. } => {
-                Listed::Write(vec![self.rpc.refusal(&id, METHOD_NOT_FOUND, "not now")])
-            }
+            Incoming::Request { id, .. } => Listed::Write(vec![self.rpc.refusal(
+                &id,
+                METHOD_NOT_FOUND,
+                "not supported while listing conversations",
+            )]),
             Incoming::Notification { .. } | Incoming::Strange(_) => Listed::Write(vec![]),
         }
     }

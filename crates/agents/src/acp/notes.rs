@@ -1,6 +1,6 @@
-//! What a session's driver remembers on disk, a line each.
+//! What a session's driver remembers on disk, one line each.
 //!
-//! Invariant: a send is noted before it is written to the program, so one that is not noted was
+//! Invariant: a send is noted before it is written to the program, so a send without a note was
 //! never written.
 
 use std::collections::BTreeMap;

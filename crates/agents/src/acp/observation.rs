@@ -1,9 +1,9 @@
-//! From what the agent tells during its work to what the scribe writes.
+//! Converts what the agent reports during its work to calls of the scribe.
 //!
-//! A message ends where a tool call begins, where another message begins, and with the run, so
-//! that the ledger has everything in the order in which it happened.
+//! A message ends where a tool call begins, where another message begins, and with the run, so that
+//! the ledger keeps the order of events.
 //!
-//! Not here: delivery and settings (`acp`), what is replayed (`replay`).
+//! Not here: delivery and settings (`acp`), replayed conversations (`replay`).
 
 use domain::content::{PlanEntry, PlanStatus};
 use domain::passing::Voice;

@@ -1,9 +1,10 @@
-//! From the handshake to a program that knows the conversation.
+//! From the handshake to a program that has the conversation.
 //!
-//! A conversation that has begun is loaded; one that has not is opened anew. What the agent
-//! replays while it loads is no news: it is imported once, or counted to find out what arrived.
+//! A conversation that has begun is loaded; otherwise a new one is opened. The messages that the
+//! agent replays while it loads are not new: they are imported once, or counted to find out what
+//! arrived.
 //!
-//! Not here: what the lines are (`transport`).
+//! Not here: the lines themselves (`transport`).
 
 use domain::Timestamp;
 use domain::content::Failure;
@@ -91,9 +92,9 @@ impl Acp {
                 self.load(&conversation);
             }
         } else if self.notes.is_ready {
-            self.lose_context("It cannot go on with an earlier conversation");
+            self.lose_context("The agent cannot resume conversations");
         } else {
-            let words = format!("{} cannot go on with an earlier conversation", self.name());
+            let words = format!("{} cannot resume conversations", self.name());
             self.give_up_start(Failure::new("launch_not_supported", words), now);
         }
     }
@@ -137,7 +138,7 @@ impl Acp {
             let failure = self.failure_of(error);
             return self.give_up_start(failure, now);
         }
-        self.lose_context(&format!("It says: {error}"));
+        self.lose_context(&format!("It reported: {error}"));
     }
 
     /// The session goes on, but the agent does not know what was said.
@@ -145,8 +146,10 @@ impl Acp {
         self.fail_lookups();
         let name = self.name();
         let keeping = self.quirks.keeping.map(|words| format!(". {words}")).unwrap_or_default();
-        let words =
-            format!("{name} begins anew and does not know what was said before. {why}{keeping}");
+        let words = format!(
+            "{name} started a new conversation and does not know the earlier messages. \
+             {why}{keeping}"
+        );
         self.scribe.notice("context_lost", words);
         if let Phase::Starting(starting) = &mut self.phase {
             starting.replay = None;
@@ -156,7 +159,7 @@ impl Acp {
 
     pub(super) fn opened(&mut self, opened: Opened, now: Timestamp) {
         let Some(id) = opened.session_id.clone() else {
-            let words = format!("{} opened no session", self.name());
+            let words = format!("{} did not open a session", self.name());
             return self.give_up_start(Failure::new("internal", words), now);
         };
         let line = self.notes.note_conversation(id, Some(now));
@@ -210,7 +213,7 @@ impl Acp {
         let earlier = self.setup.earlier.clone();
         let is_fork = earlier.as_ref().is_some_and(|earlier| earlier.fork);
         if is_fork && !self.abilities.can_fork {
-            let words = format!("{} cannot go on in a copy", self.name());
+            let words = format!("{} cannot fork a conversation", self.name());
             return self.give_up_start(Failure::new("launch_not_supported", words), now);
         }
         let line = self.notes.note_imported(texts);
@@ -241,7 +244,7 @@ impl Acp {
                 }
                 Some(false) | None => {
                     let words = format!(
-                        "{} cannot be told to use the {} {value}",
+                        "{} does not allow Farhelm to set the {} to {value}",
                         self.name(),
                         setting.word()
                     );
@@ -279,8 +282,10 @@ impl Acp {
             Some(failure) if !self.notes.is_ready => self.give_up_start(failure, now),
             Some(failure) => {
                 let word = setting.word();
-                self.scribe
-                    .notice("setting", format!("The {word} is not kept: {}", failure.message));
+                self.scribe.notice(
+                    "setting",
+                    format!("Could not restore the {word}: {}", failure.message),
+                );
                 self.set_next(now);
             }
             None => self.set_next(now),
@@ -317,7 +322,7 @@ impl Acp {
         }
         self.phase = Phase::Resting;
         self.scribe.activity("idle", "Idle", now);
-        let words = format!("{}\nThe next message starts it again", failure.message);
+        let words = format!("{}\nSend a message to start it again", failure.message);
         self.scribe.health(Health::Degraded, Some(words), now);
         self.fail_held(&failure);
     }
@@ -326,7 +331,7 @@ impl Acp {
     pub(super) fn hurry_start(&mut self, now: Timestamp) {
         let Phase::Starting(starting) = &mut self.phase else { return };
         if starting.until <= now {
-            let words = format!("{} was started but did not get ready in time", self.name());
+            let words = format!("{} started but was not ready in time", self.name());
             return self.give_up_start(Failure::new("launch_timeout", words), now);
         }
         if starting.load_at.take_if(|at| *at <= now).is_some() {

@@ -1,4 +1,4 @@
-//! What the proxy asks: answers to questions, control commands, rest.
+//! The proxy's orders: answers to questions, control commands, idling.
 
 use domain::content::Failure;
 use domain::session::controls::Control;
@@ -66,7 +66,7 @@ impl Acp {
         let has_words = detail.message.as_ref().is_some_and(|words| !words.trim().is_empty());
         if has_words || detail.updated_input.is_some() {
             let words = format!(
-                "{} takes a choice and nothing else: what was written with it is not passed on",
+                "{} accepts only the choice. The text you added was not sent to it",
                 self.name()
             );
             self.scribe.notice("answer", words);
@@ -104,7 +104,8 @@ impl Acp {
     fn interrupt_order(&mut self, request: &RequestId, meant: Option<&RunId>, now: Timestamp) {
         let active = self.turn.as_ref().map(super::Turn::run);
         if active.is_none() || meant.is_some_and(|meant| Some(meant) != active) {
-            let failure = Failure::new("agent_not_active", "The agent is not at work on that");
+            let failure =
+                Failure::new("agent_not_active", "Nothing to stop: this run is not active");
             return self.scribe.answered(request, Some(failure));
         }
         self.interrupt(Some(request.clone()), now);
@@ -153,9 +154,9 @@ impl Acp {
         let (name, word) = (self.name(), setting.word());
         let words = match self.settings.values(setting) {
             Some(values) => {
-                format!("{name} has no {word} {value}. It has: {}", values.join(", "))
+                format!("{name} has no {word} {value}. Available: {}", values.join(", "))
             }
-            None => format!("{name} does not let its {word} be chosen"),
+            None => format!("{name} does not allow its {word} to be changed"),
         };
         Failure::new(setting.code(), words)
     }

@@ -1,6 +1,7 @@
-//! Permission questions of the agent, from its request to our answer.
+//! The agent's permission questions, from its request to our answer.
 //!
-//! Invariant: every request is answered once: by a person, by an interrupt, or with the program.
+//! Invariant: every request is answered once: by a person, by an interrupt, or by the end of the
+//! program.
 
 use std::collections::BTreeMap;
 

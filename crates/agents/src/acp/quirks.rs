@@ -1,7 +1,7 @@
-//! The habits of particular ACP agents, as data.
+//! The quirks of particular ACP agents, as data.
 //!
-//! An agent is recognised by the name it gives itself in the handshake, else by the name under
-//! which it was launched. One that is in no row behaves as the protocol says.
+//! An agent is recognised by its name in the handshake, else by the name under which it was
+//! launched. An agent without a row behaves as the protocol says.
 
 /// What is particular about an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +66,8 @@ const GEMINI: Quirks = Quirks {
     // Each load leaves an empty record beside the full one, and the next start's tidying removes
     // both.
     keeping: Some(
-        "Its tidying removes conversations that were gone on with: to keep them, set \
-         \"general\": {\"sessionRetention\": {\"enabled\": false}} in ~/.gemini/settings.json",
+        "It deletes resumed conversations when it cleans up. To keep them, set \"general\": \
+         {\"sessionRetention\": {\"enabled\": false}} in ~/.gemini/settings.json",
     ),
     thoughts_are_whole: true,
     needs_own_reads: true,

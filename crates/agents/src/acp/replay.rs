@@ -1,9 +1,9 @@
-//! What `session/load` tells of a conversation that was: to be imported, or to find out what the
+//! An earlier conversation as replayed by `session/load`: to be imported, or to find out what the
 //! agent received.
 //!
-//! Invariant: of the same record the same messages are made, under the same ids.
+//! Invariant: the same record always yields the same messages, under the same ids.
 //!
-//! Not here: what happens now (`observation`).
+//! Not here: live messages (`observation`).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -166,7 +166,7 @@ impl Replay {
     pub(super) fn import(self, scribe: &mut Scribe, now: Timestamp) {
         let Self { items, tools, left_out, plan, .. } = self;
         if left_out > 0 {
-            let words = format!("The first {left_out} entries of this conversation are left out");
+            let words = format!("The first {left_out} entries of this conversation are not shown");
             scribe.notice("import", words);
         }
         if let Some(plan) = plan {

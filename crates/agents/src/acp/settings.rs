@@ -1,7 +1,7 @@
-//! What can be chosen for a session (model, mode, effort), by either of the protocol's two ways.
+//! The settings of a session (model, mode, effort), in either of the protocol's two ways.
 //!
-//! Older agents have a method each for models and modes; newer ones have options of whatever
-//! kind. Where an agent has both for the same thing, the option counts.
+//! Older agents have separate methods for models and modes; newer ones have options of any kind. If
+//! an agent has both for the same setting, the option counts.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
-//! Commands that the agent asks us to run, and what they print.
+//! Commands that the agent asks us to run, and their output.
 //!
-//! What a command printed is kept up to the agent's own bound and ours, the end of it, and shown
-//! to people as the output of the tool call that names the terminal. Whether a command may be run
-//! is settled before it is asked for: the agent asks for permission as its mode wants it.
+//! The end of a command's output is kept up to the agent's limit and ours, and shown to people as
+//! the output of the tool call that names the terminal. Permission is settled before the request:
+//! the agent asks for it as its mode requires.
 //!
-//! Invariant: every request is answered once, unless its program ends first; a terminal that was
+//! Invariant: every request is answered once, unless its program ends first. A terminal that was
 //! released, or whose program ended, runs nothing.
 //!
 //! Not here: processes (`proxy`).
@@ -142,7 +142,7 @@ impl Acp {
         }
         let named: Named = read(params);
         let Some((terminal, _)) = self.terminals.find(&named.terminal_id) else {
-            let words = format!("There is no terminal {}", shortened(&named.terminal_id));
+            let words = format!("Unknown terminal {}", shortened(&named.terminal_id));
             let line = self.rpc.refusal(id, INVALID_PARAMS, &words);
             self.write(line);
             return true;
@@ -158,10 +158,10 @@ impl Acp {
 
     fn create_terminal(&mut self, id: &TheirId, wanted: Create) {
         let refusal = if wanted.command.trim().is_empty() {
-            Some((INVALID_PARAMS, "There is no command to run".to_owned()))
+            Some((INVALID_PARAMS, "The command is empty".to_owned()))
         } else if self.terminals.open.len() >= TERMINALS_MAX {
             let words = format!(
-                "{TERMINALS_MAX} terminals are open, and more are not served: release some first"
+                "{TERMINALS_MAX} terminals are already open, which is the limit: release some first"
             );
             Some((INTERNAL_ERROR, words))
         } else {
@@ -207,7 +207,11 @@ impl Acp {
         let line = if let Some(exit) = known.exit() {
             self.rpc.answer(id, status(exit))
         } else if known.waiting.len() >= WAITING_MAX {
-            self.rpc.refusal(id, INTERNAL_ERROR, "Too many wait for the end of this terminal")
+            self.rpc.refusal(
+                id,
+                INTERNAL_ERROR,
+                "Too many requests are waiting for this terminal to exit",
+            )
         } else {
             return known.waiting.push(id.clone());
         };

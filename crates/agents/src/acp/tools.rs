@@ -1,6 +1,6 @@
-//! Tool calls as the agent tells them, piece by piece, put together.
+//! Tool calls, assembled from the agent's partial reports.
 //!
-//! Invariant: what did not change is not told again; agents repeat themselves a lot.
+//! Invariant: unchanged data is not reported again; agents repeat themselves a lot.
 //!
 //! Not here: which of them are open (`scribe`).
 

@@ -1,6 +1,6 @@
-//! Starting the program, and what its lines are.
+//! Starts the program and parses its lines.
 //!
-//! Not here: the handshake (`opening`), what the agent tells of its work (`turn`).
+//! Not here: the handshake (`opening`), the agent's reports of its work (`turn`).
 
 use domain::Timestamp;
 use domain::content::Failure;
@@ -96,7 +96,7 @@ impl Acp {
             || says_so.contains("api key not valid")
             || says_so.contains("unauthorized");
         if !wants_login {
-            let words = format!("{name} says: {error}");
+            let words = format!("{name} reported: {error}");
             return Failure::new(
                 if error.code == INTERNAL_ERROR { "internal" } else { "agent_error" },
                 words,
@@ -145,7 +145,7 @@ impl Acp {
             }
             "fs/read_text_file" if IS_SERVED => return self.asked_to_read(id, params),
             method if IS_SERVED && self.asked_of_terminal(id, method, params) => return,
-            _ => "Farhelm does not know this method, or does not offer it on this machine",
+            _ => "Farhelm does not know this method, or does not support it on this machine",
         };
         let line = self.rpc.refusal(id, METHOD_NOT_FOUND, refusal);
         self.write(line);
@@ -161,7 +161,7 @@ impl Acp {
         let known = self.observation.tool_name(&permission.tool_call.id);
         permission.tool_call.name = known.or(permission.tool_call.name);
         if permission.options.is_empty() {
-            let line = self.rpc.refusal(id, INVALID_PARAMS, "There is nothing to choose from");
+            let line = self.rpc.refusal(id, INVALID_PARAMS, "The request has no options");
             return self.write(line);
         }
         // Whoever is being stopped need not ask.

@@ -1,7 +1,7 @@
-//! The prompt that runs: from the line that is written to its answer.
+//! The running prompt: from the line that is written to its answer.
 //!
-//! The run begins when the prompt is written, so that a person can stop it even while nothing is
-//! heard; the send counts as delivered on the first word of the agent about it.
+//! The run begins when the prompt is written, so that a person can stop it before the agent
+//! responds. The send counts as delivered when the agent first responds to it.
 
 use domain::content::{Failure, Usage};
 use domain::passing::Voice;
@@ -196,11 +196,11 @@ impl Acp {
             "cancelled" => Outcome::Interrupted,
             "refusal" => Outcome::Failed(format!("{} refused to answer", self.name())),
             "max_tokens" => {
-                self.scribe.notice("limit", "The answer reached the most tokens it may have");
+                self.scribe.notice("limit", "The answer reached the token limit");
                 Outcome::Completed
             }
             "max_turn_requests" => {
-                self.scribe.notice("limit", "The agent asked its model as often as it may");
+                self.scribe.notice("limit", "The agent reached its limit of model requests");
                 Outcome::Completed
             }
             _ => Outcome::Completed,
@@ -293,7 +293,8 @@ impl Acp {
             return;
         }
         turn.is_silent = true;
-        let words = "The provider does not answer; it may be retrying. An interrupt stops it";
+        let words = "The model provider is not responding; the agent may be retrying. Stop the \
+                     run to cancel";
         self.scribe.health(Health::Degraded, Some(words.to_owned()), now);
     }
 
@@ -313,7 +314,7 @@ impl Acp {
                 None
             }
             Err(error) => {
-                Some(Failure::new(setting.code(), format!("{} says: {error}", self.name())))
+                Some(Failure::new(setting.code(), format!("{} reported: {error}", self.name())))
             }
         };
         let Some(request) = request else { return self.set_at_start(setting, failure, now) };

@@ -1,8 +1,8 @@
 //! Sends on their way to the agent, and where they are found again after a crash.
 //!
-//! Each attempt has a uuid of its own, which the agent repeats when it takes the message and
-//! writes into its session file. While the agent only queues a message it can still be lost, so
-//! that counts for nothing.
+//! Each attempt has its own uuid, which the agent repeats when it takes the message and writes to
+//! its session file. While the agent only queues a message it can still be lost, so queueing does
+//! not count as delivery.
 //!
 //! Not here: whether a send may be tried again (`proxy`, the relay).
 
@@ -65,7 +65,7 @@ impl Claude {
     /// The agent let go of a message that it had not taken.
     pub(super) fn dropped(&mut self, uuid: &str) {
         let Some(send) = self.take_written(uuid) else { return };
-        let words = "The run was stopped before the agent took this message; send it again";
+        let words = "The run was stopped before the agent received this message. Send it again";
         let failure = Failure::new("send_rejected", words);
         self.scribe.not_delivered(&send.id, send.attempt, failure);
     }
@@ -114,13 +114,14 @@ impl Claude {
                     self.scribe.delivered_and_cut_off(&id, attempt, "Claude Code");
                 }
                 (false, Lookup::Absent) => {
-                    let words = "Claude Code ended before it took this message; send it again";
+                    let words = "Claude Code stopped before it received this message. Send it \
+                                 again";
                     let failure = Failure::new("agent_not_open", words);
                     self.scribe.not_delivered(&id, attempt, failure);
                 }
                 (false, Lookup::Unknown) => {
-                    let words =
-                        "Claude Code ended while it was being delivered; it may have arrived";
+                    let words = "Claude Code stopped while the message was being delivered. It \
+                                 may have arrived";
                     let failure = Failure::new(DELIVERY_UNKNOWN, words);
                     self.scribe.not_delivered(&id, attempt, failure);
                 }

@@ -1,7 +1,7 @@
-//! What Claude Code prints, one JSON object a line.
+//! Claude Code's output, one JSON object per line.
 //!
-//! Read tolerantly: fields that are not named here are passed over, and so are kinds of messages,
-//! events and blocks that are not known.
+//! Read tolerantly: fields that are not named here are ignored, and so are unknown kinds of
+//! messages, events and blocks.
 //!
 //! Not here: what any of it means (`observation`), what is written to it (`transport`).
 

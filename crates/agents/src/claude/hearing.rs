@@ -1,4 +1,4 @@
-//! Lines of the program, and what follows from them.
+//! Reads the program's lines and acts on them.
 
 use domain::content::{Failure, ToolStatus};
 use domain::session::runs::Outcome;
@@ -133,9 +133,9 @@ impl Claude {
                 self.question(Question::new(request_id, asked), now);
             }
             "elicitation" => {
-                let server = request["mcp_server_name"].as_str().unwrap_or("A server");
+                let server = request["mcp_server_name"].as_str().unwrap_or("an MCP server");
                 let words = request["message"].as_str().unwrap_or_default();
-                self.scribe.notice("agent", format!("{server} asked, and was declined: {words}"));
+                self.scribe.notice("agent", format!("Declined a question from {server}: {words}"));
                 let line = transport::answer(&request_id, &json!({"action": "decline"}));
                 self.scribe.push(Output::Write(line));
             }
@@ -189,7 +189,7 @@ impl Claude {
         let Some(purpose) = self.requests.answered(&response.request_id) else { return };
         let told = match response.subtype.as_str() {
             "success" => Ok(response.told),
-            _ => Err(response.error.unwrap_or_else(|| "it gave no reason".to_owned())),
+            _ => Err(response.error.unwrap_or_else(|| "no reason given".to_owned())),
         };
         match purpose {
             Purpose::Initialize => self.introduced(told.map(read::<Introduction>), now),

@@ -1,4 +1,4 @@
-//! An earlier conversation, told once before the session is used.
+//! Imports an earlier conversation once, before the session is used.
 //!
 //! Not here: reading the record (`stored`), waiting for its pictures (`scribe`).
 
@@ -16,7 +16,7 @@ impl Claude {
             return;
         }
         if text.is_none() {
-            let words = format!("What was said before was not found in {}", path.display());
+            let words = format!("The earlier messages were not found in {}", path.display());
             self.scribe.notice("import", words);
         }
         self.life = Life::Retelling;

@@ -1,9 +1,9 @@
-//! The program's life: when it is started, with which conversation, and what its end means.
+//! The program's life: when it starts, with which conversation, and what its end means.
 //!
-//! A session that was ready once does not start its program by itself: the first order that
-//! needs it does.
+//! A session that was ready before does not start its program by itself: the first order that needs
+//! it does.
 //!
-//! Not here: what is said in between (`hearing`).
+//! Not here: what happens in between (`hearing`).
 
 use std::path::PathBuf;
 
@@ -84,7 +84,8 @@ impl Claude {
     /// An order needs the program.
     pub(super) fn wait(&mut self, order: &Order, now: Timestamp) {
         if self.waiting.len() >= WAITING_MAX {
-            let words = "Too much waits for Claude Code to start";
+            let words = "Too many messages are already queued while Claude Code starts. Try \
+                         again in a moment";
             self.fail(order, &Failure::new("send_rejected", words));
             return;
         }
@@ -169,7 +170,7 @@ impl Claude {
             }
             Err(words) => {
                 self.scribe.push(Output::End);
-                let words = format!("Claude Code could not be prepared: {words}");
+                let words = format!("Claude Code could not be initialized: {words}");
                 self.cannot_start(&Failure::new("agent_not_open", words), now);
             }
         }
@@ -248,7 +249,7 @@ impl Claude {
         for order in std::mem::take(&mut self.waiting) {
             self.fail(&order, failure);
         }
-        let reason = format!("{}. The next message tries again", failure.message);
+        let reason = format!("{}. Send a message to try again", failure.message);
         self.scribe.health(Health::Degraded, Some(reason), now);
     }
 
@@ -270,7 +271,7 @@ impl Claude {
 
     /// Sends that wait for the program are taken back. Whether there were any.
     pub(super) fn stop_waiting(&mut self) -> bool {
-        let words = "It was stopped before it reached Claude Code; send it again";
+        let words = "The run was stopped before the message reached Claude Code. Send it again";
         let failure = Failure::new("send_rejected", words);
         let (sends, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
             .into_iter()
@@ -298,13 +299,16 @@ impl Claude {
             Life::Up => {
                 let reason = self.reason(how);
                 self.let_go(&Outcome::Failed(reason.clone()), now);
-                let reason = format!("{reason}. The next message starts it again");
+                let reason = format!("{reason}. Send a message to start it again");
                 self.scribe.health(Health::Degraded, Some(reason), now);
             }
             Life::Ending(why) => {
                 self.let_go(&Outcome::Interrupted, now);
                 if why == Why::Deaf {
-                    self.scribe.notice("agent", "Claude Code did not stop and was ended");
+                    self.scribe.notice(
+                        "agent",
+                        "Claude Code did not stop when asked, so its program was ended",
+                    );
                 }
                 if !self.waiting.is_empty() {
                     self.wake(now);
@@ -321,7 +325,8 @@ impl Claude {
 
     /// The agent deletes old conversations, and one that a crash cut short was never written.
     fn begin_anew(&mut self, now: Timestamp) {
-        let words = "Claude Code no longer has this conversation; it goes on without what was said";
+        let words = "Claude Code no longer has this conversation. Starting a new one without the \
+                     earlier context";
         self.scribe.notice("conversation", words);
         let id = self.name_of(self.notes.conversations);
         self.scribe_remember(|notes| notes.conversation(&id));
@@ -338,7 +343,7 @@ impl Claude {
             self.scribe.answered(&request, None);
         }
         self.interrupts.until = None;
-        let failure = Failure::new("agent_not_open", "Claude Code ended before it answered");
+        let failure = Failure::new("agent_not_open", "Claude Code stopped before it answered");
         for purpose in self.requests.take() {
             if let Some(request) = purpose.request() {
                 self.scribe.answered(request, Some(failure.clone()));
@@ -352,7 +357,7 @@ impl Claude {
     fn reason(&self, how: &Ended) -> String {
         let words = format!("Claude Code stopped: {}", how.words());
         match self.scribe.last_complaints() {
-            Some(said) => format!("{words}. It said: {said}"),
+            Some(said) => format!("{words}. Its output: {said}"),
             None => words,
         }
     }

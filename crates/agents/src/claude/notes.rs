@@ -1,4 +1,4 @@
-//! What the driver remembers of a session over restarts of the proxy.
+//! What the driver remembers of a session across restarts of the proxy.
 
 use domain::session::config::AgentConfig;
 use serde::{Deserialize, Serialize};

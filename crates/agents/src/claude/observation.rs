@@ -1,7 +1,7 @@
-//! What the agent says and does, for the scribe.
+//! Passes what the agent says and does on to the scribe.
 //!
-//! Messages come twice: as they are made (stream events, only those of the agent itself) and
-//! finished, block by block. The second has the last word.
+//! Messages come twice: while they are written (stream events, only of the agent itself) and
+//! finished, block by block. The finished version counts.
 //!
 //! Not here: frames that change what the driver does next (`hearing`).
 
@@ -414,8 +414,8 @@ impl Watch {
                 self.limit = None;
                 return;
             }
-            "allowed_warning" => format!("The {kind} limit is nearly reached"),
-            _ => format!("The {kind} limit is reached"),
+            "allowed_warning" => format!("Close to the {kind} limit"),
+            _ => format!("Reached the {kind} limit"),
         };
         if self.limit.as_ref() == Some(&words) {
             return;
@@ -423,7 +423,7 @@ impl Watch {
         let wait_ms =
             limit.resets_at.map(|at_s| Timestamp(at_s.saturating_mul(1_000)).ms_since(now));
         let told = match wait_ms {
-            Some(wait_ms) => format!("{words}; it ends in {} minutes", wait_ms.div_ceil(60_000)),
+            Some(wait_ms) => format!("{words}; it resets in {} minutes", wait_ms.div_ceil(60_000)),
             None => words.clone(),
         };
         scribe.notice("rate_limit", told);
@@ -434,7 +434,7 @@ impl Watch {
     pub(super) fn reset(&mut self, scribe: &mut Scribe) {
         self.plan.clear();
         self.cost_usd = None;
-        scribe.notice("conversation", "The agent began a new conversation here");
+        scribe.notice("conversation", "The agent started a new conversation");
     }
 
     /// Something that nobody here knows.
@@ -475,7 +475,7 @@ fn compaction(frame: &System) -> String {
         return "The conversation was compacted".to_owned();
     };
     let by = match about.trigger.as_deref() {
-        Some("auto") => "The conversation was compacted, because the context was nearly full",
+        Some("auto") => "The conversation was compacted because the context was nearly full",
         _ => "The conversation was compacted",
     };
     match (about.pre_tokens, about.post_tokens) {
@@ -489,8 +489,8 @@ fn retry(frame: &System) -> String {
     let (attempt, most) =
         (frame.attempt.unwrap_or_default(), frame.max_retries.unwrap_or_default());
     match frame.error_status {
-        Some(status) => format!("The model's service answered {status}; try {attempt} of {most}"),
-        None => format!("The model's service did not answer; try {attempt} of {most}"),
+        Some(status) => format!("The model provider returned {status}; retry {attempt} of {most}"),
+        None => format!("The model provider did not respond; retry {attempt} of {most}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What people ask of a session.
+//! Requests of people to a session.
 
 use domain::content::{Failure, ToolStatus};
 use domain::session::controls::Control;
@@ -68,7 +68,7 @@ impl Claude {
             }
             Control::SetEffort(effort) => {
                 if !self.settings.has_effort(effort, &self.notes.chosen) {
-                    let words = format!("The model has no effort {effort}");
+                    let words = format!("The model has no effort level {effort}");
                     let failure = Failure::new("control_not_supported", words);
                     self.scribe.answered(request, Some(failure));
                     return;
@@ -110,7 +110,8 @@ impl Claude {
         let is_meant = meant.is_none() || run.is_none() || meant == run;
         let is_busy = run.is_some() || !self.written.is_empty();
         if !matches!(self.life, Life::Up) || !is_busy || !is_meant {
-            let failure = Failure::new("agent_not_active", "The agent is not at work on that");
+            let failure =
+                Failure::new("agent_not_active", "Nothing to stop: this run is not active");
             let was_waiting = is_meant && self.stop_waiting();
             self.scribe.answered(request, Some(failure).filter(|_| !was_waiting));
             return;
@@ -184,14 +185,14 @@ impl Claude {
             && starting.until <= now
         {
             self.scribe.push(Output::End);
-            let words = "Claude Code was started but did not get ready in time";
+            let words = "Claude Code started but was not ready in time";
             self.cannot_start(&Failure::new("launch_timeout", words), now);
         }
         if self.interrupts.until.take_if(|until| *until <= now).is_some() {
             self.scribe.push(Output::End);
             self.life = Life::Ending(Why::Deaf);
         }
-        let failure = Failure::new("control_timeout", "Claude Code did not answer");
+        let failure = Failure::new("control_timeout", "Claude Code did not respond");
         for purpose in self.requests.late(now) {
             if let Some(request) = purpose.request() {
                 self.scribe.answered(request, Some(failure.clone()));

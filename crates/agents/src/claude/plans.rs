@@ -1,4 +1,4 @@
-//! The agent's todo list, in both of its shapes: written whole, or task by task.
+//! The agent's to-do list, in both of its forms: written as a whole, or task by task.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Permission questions of Claude Code, in words with buttons, and the answers in its own shape.
+//! Permission questions of Claude Code as text with buttons, and the answers in its own format.
 //!
 //! Not here: which questions are open (`prompts`).
 
@@ -89,9 +89,9 @@ impl Question {
         let of = |field: &str| asked.input.get(field).and_then(Value::as_str).unwrap_or_default();
         let name = asked.display_name.as_deref().unwrap_or(&asked.tool_name);
         let subject = match asked.tool_name.as_str() {
-            "ExitPlanMode" => return format!("Carry out this plan?\n\n{}", cut(of("plan"))),
+            "ExitPlanMode" => return format!("Approve this plan?\n\n{}", cut(of("plan"))),
             "Bash" | "PowerShell" => format!("Run this command?\n{}", cut(of("command"))),
-            "Edit" | "MultiEdit" => format!("Change {}?", of("file_path")),
+            "Edit" | "MultiEdit" => format!("Edit {}?", of("file_path")),
             "Write" => format!("Write {}?", of("file_path")),
             "WebFetch" => format!("Fetch {}?", of("url")),
             tool => format!("Use {name}?\n{}", cut(&tools::title(tool, &self.input()))),
@@ -104,7 +104,7 @@ impl Question {
             }
         }
         match &asked.blocked_path {
-            Some(path) if !text.contains(path.as_str()) => format!("{text}\nIt touches {path}"),
+            Some(path) if !text.contains(path.as_str()) => format!("{text}\nAffects {path}"),
             Some(_) | None => text,
         }
     }
@@ -127,11 +127,12 @@ impl Question {
             if choices.is_empty() {
                 choices.push(choice(ANSWER, "Answer", Effect::AllowOnce));
             }
-            choices.push(choice(NO, "Do not answer", Effect::Reject));
+            choices.push(choice(NO, "Skip", Effect::Reject));
             return choices;
         }
         let is_plan = self.asked.tool_name == "ExitPlanMode";
-        let (yes, no) = if is_plan { ("Yes, go on", "No, keep planning") } else { ("Yes", "No") };
+        let (yes, no) =
+            if is_plan { ("Yes, continue", "No, keep planning") } else { ("Yes", "No") };
         let mut choices = vec![choice(YES, yes, Effect::AllowOnce)];
         if let Some(label) = self.always() {
             choices.push(choice(ALWAYS, &label, Effect::AllowAlways));
@@ -147,7 +148,7 @@ impl Question {
             return None;
         }
         let changes: Vec<String> = suggestions.iter().map(change).collect();
-        Some(format!("Yes, and from now on: {}", changes.join("; ")))
+        Some(format!("Yes, and {}", changes.join(", and ")))
     }
 
     fn detail(&self) -> Detail {
@@ -183,7 +184,7 @@ impl Question {
             return Ok(Answer { response, input: None, is_allowed: false });
         }
         if !self.choices().iter().any(|choice| choice.id.as_str() == id) {
-            return Err(Unfit(format!("There is no choice {id}")));
+            return Err(Unfit(format!("Unknown choice {id}")));
         }
         let edited = edited_input(detail)?;
         let mut input = edited.clone().unwrap_or_else(|| self.asked.input.clone());
@@ -200,7 +201,7 @@ impl Question {
     fn answers(&self, id: &str, detail: &AnswerDetail) -> Result<Value, Unfit> {
         if let Some(given) = &detail.answers {
             let given: Map<String, Value> = serde_json::from_str(given)
-                .map_err(|_| Unfit("The answers are no JSON object".to_owned()))?;
+                .map_err(|_| Unfit("The answers are not a JSON object".to_owned()))?;
             return Ok(Value::Object(given));
         }
         let options = self.options();
@@ -210,7 +211,7 @@ impl Question {
                 let question = only["question"].as_str().unwrap_or_default();
                 Ok(json!({ question: label }))
             }
-            _ => Err(Unfit("Every question wants an answer".to_owned())),
+            _ => Err(Unfit("Every question needs an answer".to_owned())),
         }
     }
 }
@@ -227,7 +228,7 @@ pub(super) struct Answer {
 fn edited_input(detail: &AnswerDetail) -> Result<Option<Map<String, Value>>, Unfit> {
     let Some(text) = &detail.updated_input else { return Ok(None) };
     let input: Map<String, Value> = serde_json::from_str(text)
-        .map_err(|_| Unfit("The changed input is no JSON object".to_owned()))?;
+        .map_err(|_| Unfit("The edited input is not a JSON object".to_owned()))?;
     Ok(Some(input).filter(|input| !input.is_empty()))
 }
 
@@ -266,11 +267,14 @@ fn change(suggestion: &Value) -> String {
         rules.iter().map(rule).collect::<Vec<_>>().join(", ")
     };
     match suggestion["type"].as_str().unwrap_or_default() {
-        "addRules" | "replaceRules" => {
-            format!("{} {}", suggestion["behavior"].as_str().unwrap_or("allow"), rules())
+        "addRules" | "replaceRules" => match suggestion["behavior"].as_str().unwrap_or("allow") {
+            "allow" => format!("don't ask again for {}", rules()),
+            other => format!("always {other} {}", rules()),
+        },
+        "setMode" => {
+            format!("switch to the mode {}", suggestion["mode"].as_str().unwrap_or_default())
         }
-        "setMode" => format!("use the mode {}", suggestion["mode"].as_str().unwrap_or_default()),
-        "addDirectories" => format!("work in {}", list("directories")),
+        "addDirectories" => format!("allow work in {}", list("directories")),
         other => other.to_owned(),
     }
 }

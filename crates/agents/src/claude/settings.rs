@@ -1,6 +1,6 @@
-//! Models, modes and effort: what can be chosen, and what is in force.
+//! Models, modes and effort: the available values and the current ones.
 //!
-//! Invariant: only what the agent itself told is offered.
+//! Invariant: only values that the agent itself reported are offered.
 
 use std::collections::BTreeMap;
 

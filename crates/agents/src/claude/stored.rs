@@ -1,9 +1,9 @@
-//! Claude Code's own record of a conversation: a line of JSON for each thing that happened.
+//! Claude Code's own record of a conversation: one line of JSON per event.
 //!
-//! A record that was resumed or copied repeats lines; each counts once, by its uuid. Words of the
-//! program itself (commands, reminders) and of subagents are left out.
+//! A record that was resumed or copied repeats lines; each counts once, by its uuid. Text of the
+//! program itself (commands, reminders) and of subagents is left out.
 //!
-//! Not here: where the files lie (`delivery`, `proxy`).
+//! Not here: where the files are (`delivery`, `proxy`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Claude Code's tools, seen by the names of their inputs.
+//! Claude Code's tools, identified by the names of their inputs.
 //!
 //! Not here: when a call begins and ends (`observation`).
 
@@ -52,8 +52,8 @@ pub(super) fn title(name: &str, input: &Value) -> String {
         "Bash" | "PowerShell" => words("command"),
         "Agent" | "Task" => words("description"),
         "AskUserQuestion" => input["questions"][0]["question"].as_str(),
-        "ExitPlanMode" => Some("The plan is ready"),
-        "TodoWrite" => Some("The list of what is to be done"),
+        "ExitPlanMode" => Some("Plan ready"),
+        "TodoWrite" => Some("To-do list"),
         "WebSearch" | "web_search" | "ToolSearch" => words("query"),
         _ => {
             ["file_path", "notebook_path", "path", "pattern", "url", "subject", "skill", "command"]

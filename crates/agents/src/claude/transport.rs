@@ -1,7 +1,7 @@
-//! Talking to the program: how it is started, what is written to it, and which of our requests
-//! it still has to answer.
+//! Communication with the program: how it is started, what is written to it, and which of our
+//! requests are still unanswered.
 //!
-//! Not here: what it prints (`frames`).
+//! Not here: its output (`frames`).
 
 use std::collections::BTreeMap;
 

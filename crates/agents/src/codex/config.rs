@@ -1,7 +1,7 @@
-//! The configuration of a Codex thread: model, effort, and how far it may go unasked.
+//! The configuration of a Codex thread: model, effort, and how much it may do without asking.
 //!
 //! A permission mode is a pair of Codex's approval policy and its sandbox. The three pairs that
-//! Codex itself offers have names; any other is told as `policy/sandbox`.
+//! Codex itself offers have names; any other is shown as `policy/sandbox`.
 //!
 //! Not here: asking Codex for a change (`settings`).
 

@@ -1,9 +1,9 @@
 //! Messages on their way into Codex.
 //!
-//! Each carries an id of ours, which Codex keeps with the message in its own record: that is how
-//! it is recognised when it is shown, and found again after a crash.
+//! Each carries an id from Farhelm, which Codex keeps with the message in its own record. By this
+//! id the message is recognised when it is shown, and found again after a crash.
 //!
-//! Invariant: a second turn is never started while one runs. A message is told as delivered or
+//! Invariant: a second turn is never started while one runs. A message is reported as delivered or
 //! as failed, once.
 //!
 //! Not here: searching the record (`history`), what a run is (`turns`).
@@ -44,7 +44,7 @@ impl Codex {
             is_steering: send.mode == Some(Mode::Steer),
         };
         if self.held.len() >= WAITING_MAX {
-            let words = "Too many messages wait for Codex already";
+            let words = "Too many messages are already queued for Codex. Try again in a moment";
             self.scribe.not_delivered(&message.id, attempt, Failure::new("send_rejected", words));
             return;
         }
@@ -114,7 +114,7 @@ impl Codex {
                 }
             }
             Err(error) => {
-                let words = format!("Codex did not take the message: {error}");
+                let words = format!("Codex rejected the message: {error}");
                 let failure = Failure::new("send_rejected", words);
                 self.scribe.not_delivered(&sent.id, sent.attempt, failure);
                 self.turn_refused(now);
@@ -141,7 +141,7 @@ impl Codex {
                     self.held.push_front(sent);
                 }
                 Outcome::Interrupted | Outcome::Cut(_) => {
-                    let words = "The run was stopped before Codex used the message";
+                    let words = "The run was stopped before Codex used the message. Send it again";
                     let failure = Failure::new("send_rejected", words);
                     self.scribe.not_delivered(&sent.id, sent.attempt, failure);
                 }
@@ -180,7 +180,7 @@ impl Codex {
 
     /// Whether it arrived cannot be known.
     pub(super) fn doubt_remains(&mut self, id: &MessageId, attempt: Sequence) {
-        let words = "Codex stopped while it was being delivered; it may have arrived";
+        let words = "Codex stopped while the message was being delivered. It may have arrived";
         self.scribe.not_delivered(id, attempt, Failure::new(DELIVERY_UNKNOWN, words));
     }
 }

@@ -1,4 +1,4 @@
-//! What follows when the program is no more.
+//! What follows when the program has ended.
 //!
 //! Not here: ending it on purpose (`codex`, which then no longer listens).
 
@@ -49,7 +49,7 @@ impl Codex {
         self.give_up(failure);
         self.phase = Phase::Asleep;
         if !was_stopped {
-            let reason = format!("{}. The next message starts it again", failure.message);
+            let reason = format!("{}. Send a message to start it again", failure.message);
             self.scribe.health(Health::Degraded, Some(reason), now);
         }
         self.waiting.extend(unshown.into_iter().flatten().map(Todo::Doubt));

@@ -1,7 +1,7 @@
-//! What the Codex app server says, as far as it is understood here.
+//! The messages of the Codex app server, as far as they are used here.
 //!
-//! Invariant: unknown fields are passed over and absent ones have a meaning, so that a newer
-//! server is still understood; what does not fit at all is told as unknown, never fatal.
+//! Invariant: unknown fields are ignored and missing ones have a meaning, so that a newer server
+//! still works. A message that does not fit at all is reported as unknown, never fatal.
 //!
 //! Not here: what follows from any of it (`observation`, `prompts`, `opening`).
 

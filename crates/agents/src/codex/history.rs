@@ -1,8 +1,8 @@
-//! Codex's own record of a thread: earlier conversations told once, and messages that a crash
-//! cut off looked up.
+//! Codex's own record of a thread: imports earlier conversations once, and looks up messages that a
+//! crash cut off.
 //!
-//! The record is read through the program, the newest page first, because the form of its files
-//! is its own affair.
+//! The record is read through the program, newest page first, because its file format is internal
+//! to Codex.
 //!
 //! Not here: when a look-up is due (`proxy`, `ending`), lists of conversations (`stored`).
 
@@ -117,7 +117,7 @@ impl Codex {
             }
             (false, Lookup::Found) => self.scribe.delivered_and_cut_off(id, attempt, "Codex"),
             (false, Lookup::Absent) => {
-                let words = "Codex stopped before it took the message";
+                let words = "Codex stopped before it received the message. Send it again";
                 let failure = Failure::new("agent_not_open", words);
                 self.scribe.not_delivered(id, attempt, failure);
             }
@@ -166,7 +166,7 @@ impl Codex {
     }
 
     fn history_missing(&mut self, error: &str) {
-        let words = format!("What was said before could not be read from Codex: {error}");
+        let words = format!("Could not load the earlier messages from Codex: {error}");
         self.scribe.notice("history", words);
     }
 

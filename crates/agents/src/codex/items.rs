@@ -1,6 +1,6 @@
-//! Items of a conversation as tool calls and messages.
+//! Converts items of a conversation to tool calls and messages.
 //!
-//! Not here: when they are told (`observation`, `history`), how a patch is read (`patches`).
+//! Not here: when they are reported (`observation`, `history`), how a patch is read (`patches`).
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! What Codex tells besides the conversation: plans, warnings, limits, errors.
+//! What Codex reports besides the conversation: plans, warnings, limits, errors.
 //!
-//! Invariant: what would be told at every turn is told once; what is not understood is told a
-//! few times.
+//! Invariant: a message that would repeat at every turn is reported once; one that is not
+//! understood is reported a few times.
 //!
 //! Not here: the conversation itself (`observation`).
 
@@ -66,7 +66,7 @@ impl Codex {
 
     pub(super) fn rerouted(&mut self, params: &Value, now: Timestamp) {
         let Some(model) = params.get("toModel").and_then(Value::as_str) else { return };
-        self.scribe.notice("model", format!("Codex goes on with the model {model}"));
+        self.scribe.notice("model", format!("Codex switched to the model {model}"));
         self.settings.rerouted(model);
         self.tell_config(now);
     }
@@ -82,7 +82,7 @@ impl Codex {
 
     pub(super) fn tool_server(&mut self, params: &Value) {
         if params.get("status").and_then(Value::as_str) == Some("failed") {
-            let name = params.get("name").and_then(Value::as_str).unwrap_or("without a name");
+            let name = params.get("name").and_then(Value::as_str).unwrap_or("(unnamed)");
             let error = params.get("error").and_then(Value::as_str).unwrap_or("no reason given");
             let words = Value::from(format!("The MCP server {name} did not start: {error}"));
             self.warn("warning", &words);
@@ -95,7 +95,7 @@ impl Codex {
             self.rate_limit(window);
         }
         if let Some(reached) = &limits.rate_limit_reached_type {
-            let words = format!("Codex met a limit of the account: {reached}");
+            let words = format!("Reached a limit of the account: {reached}");
             self.warn("rate_limit", &words.into());
         }
     }
@@ -107,8 +107,8 @@ impl Codex {
         if steps > told {
             let used = window.used_percent;
             let words = match minutes {
-                0 => format!("{used:.0} % of the account's limit is used"),
-                _ => format!("{used:.0} % of the account's limit for {} is used", span(minutes)),
+                0 => format!("{used:.0} % of the account's limit used"),
+                _ => format!("{used:.0} % of the account's limit for {} used", span(minutes)),
             };
             self.scribe.notice("rate_limit", words);
         }

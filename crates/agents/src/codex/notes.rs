@@ -1,8 +1,8 @@
-//! What a Codex session remembers across restarts of the proxy, a line of JSON each.
+//! What a Codex session remembers across restarts of the proxy, one line of JSON each.
 //!
-//! Invariant: the newest line of a kind counts; a line that cannot be read is passed over.
+//! Invariant: the newest line of a kind counts; a line that cannot be read is ignored.
 //!
-//! Not here: where the lines lie (`proxy`).
+//! Not here: where the lines are stored (`proxy`).
 
 use domain::session::config::AgentConfig;
 use serde::{Deserialize, Serialize};

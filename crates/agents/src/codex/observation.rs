@@ -1,8 +1,8 @@
-//! What Codex tells on its own account, put into words for everybody.
+//! Converts what Codex reports without being asked to reports for all clients.
 //!
-//! Invariant: what is not understood is told a few times as a notice and otherwise passed over.
-//! Items that are cut off never complete: the next item of their thread, or the end of the turn,
-//! closes them.
+//! Invariant: a message that is not understood is reported a few times as a notice and otherwise
+//! ignored. An item that is cut off never completes: the next item of its thread, or the end of the
+//! turn, closes it.
 //!
 //! Not here: questions (`prompts`), the beginning and end of turns (`turns`).
 
@@ -324,11 +324,12 @@ impl Codex {
                 self.adopt(id, std::slice::from_ref(agent_thread_id));
             }
             Item::EnteredReviewMode { review } => {
-                self.scribe.notice("review", format!("Codex reviews: {review}"));
+                self.scribe.notice("review", format!("Codex is reviewing: {review}"));
             }
             Item::ExitedReviewMode { review } => self.scribe.notice("review", review.clone()),
             Item::ContextCompaction {} => {
-                self.scribe.notice("compaction", "Codex summed up the conversation to make room");
+                self.scribe
+                    .notice("compaction", "Codex compacted the conversation to free up context");
             }
             Item::CommandExecution { .. }
             | Item::FileChange { .. }

@@ -1,9 +1,9 @@
-//! Starting the program, greeting it, and opening the thread.
+//! Starts the program, does the handshake, and opens the thread.
 //!
-//! Invariant: every start ends by its deadline, usable or not, and says why not in
-//! words that tell a person what to do.
+//! Invariant: every start ends by its deadline, usable or not, and on failure tells the person what
+//! to do.
 //!
-//! Not here: what an earlier conversation holds (`history`).
+//! Not here: the content of an earlier conversation (`history`).
 
 use domain::Timestamp;
 use domain::content::Failure;
@@ -62,7 +62,7 @@ impl Codex {
             && Mode::named(mode).is_none()
         {
             let known = super::config::mode_names().join(", ");
-            let words = format!("Codex has no permission mode {mode}. It has: {known}");
+            let words = format!("Codex has no permission mode {mode}. Available: {known}");
             self.scribe.push(Output::Unusable(Failure::new("mode_not_available", words)));
             self.phase = Phase::Closed;
             return;
@@ -129,13 +129,14 @@ impl Codex {
                 if let Some(opened) = read::<Opened>(&opened) {
                     self.opened(&opened, now);
                 } else {
-                    let words = "Codex opened the conversation in a way not understood here";
+                    let words = "Codex opened the conversation, but Farhelm could not read its \
+                                 response";
                     self.opening_failed(Failure::new("agent_not_open", words), now);
                 }
             }
             (Why::Open, Err(error)) => self.not_opened(&error, now),
             (_, Err(error)) => {
-                let words = format!("Codex refused to start: {error}");
+                let words = format!("Codex could not start: {error}");
                 self.opening_failed(Failure::new("agent_not_open", words), now);
             }
             (_, Ok(_)) => {}
@@ -207,14 +208,15 @@ impl Codex {
             let is_copy = self.setup.earlier.is_some() && !self.notes.is_reached;
             opening.thread = if is_copy { Which::Earlier } else { Which::New };
             if self.notes.is_reached {
-                let words = "Codex kept no record of what was said before, and begins anew";
+                let words = "Codex has no record of the earlier messages and started a new \
+                             conversation";
                 self.scribe.notice("history", words);
             }
             self.open();
             return;
         }
         let words = if has_no_record {
-            "Codex no longer has this conversation on this machine: launch a new session".to_owned()
+            "Codex no longer has this conversation on this machine. Start a new session".to_owned()
         } else {
             format!("Codex could not open the conversation: {error}")
         };
@@ -267,9 +269,9 @@ impl Codex {
             return;
         }
         let seconds = opening.until.ms_since(opening.since) / 1_000;
-        let mut words = format!("Codex did not answer within {seconds} seconds");
+        let mut words = format!("Codex did not respond within {seconds} seconds");
         if let Some(complaints) = self.scribe.last_complaints() {
-            words = format!("{words}. It said:\n{complaints}");
+            words = format!("{words}. Its output:\n{complaints}");
         }
         self.opening_failed(Failure::new("launch_timeout", words), now);
     }
@@ -290,7 +292,7 @@ impl Codex {
         }
         self.phase = Phase::Asleep;
         self.give_up(&failure);
-        let reason = format!("{}. The next message starts Codex again", failure.message);
+        let reason = format!("{}. Send a message to start Codex again", failure.message);
         self.scribe.health(Health::Degraded, Some(reason), now);
     }
 

@@ -1,7 +1,7 @@
-//! File changes as Codex tells them, put into old and new text.
+//! File changes from Codex, converted to old and new text.
 //!
-//! A new or deleted file comes whole; a changed one as hunks of a unified diff, of which each
-//! becomes the text before and after as far as the hunk reaches.
+//! A new or deleted file comes as a whole. A changed file comes as hunks of a unified diff; each
+//! hunk becomes the text before and after, as far as it reaches.
 //!
 //! Not here: which tool call a change belongs to (`items`).
 

@@ -1,9 +1,9 @@
-//! What Codex asks, as prompts; and what people answer, as Codex wants to hear it.
+//! Converts Codex's questions to prompts, and people's answers to the form that Codex expects.
 //!
-//! Invariant: what is asked is answered once or taken back; what is not known here is refused at
-//! once, so that Codex never waits for an answer that nobody can give.
+//! Invariant: every question is answered once or withdrawn. An unknown question is refused at once,
+//! so that Codex never waits for an answer that nobody can give.
 //!
-//! Not here: who may answer (`domain`), the words of each question (`questions`).
+//! Not here: who may answer (`domain`), the text of each question (`questions`).
 
 mod questions;
 
@@ -55,14 +55,18 @@ impl Codex {
             "item/tool/requestUserInput" => questions::user_input(params),
             "mcpServer/elicitation/request" => questions::elicitation(params),
             _ => {
-                let line = self.rpc.refusal(&id, METHOD_NOT_FOUND, "not known to this client");
+                let line = self.rpc.refusal(&id, METHOD_NOT_FOUND, "not supported by this client");
                 self.write(line);
                 self.strange(method, &format!("{method} {params}"));
                 return;
             }
         };
         let Some(question) = question.filter(|_| self.prompts.0.len() < OPEN_MAX) else {
-            let line = self.rpc.refusal(&id, INVALID_PARAMS, "cannot be asked of a person");
+            let line = self.rpc.refusal(
+                &id,
+                INVALID_PARAMS,
+                "Farhelm cannot show this request to a person",
+            );
             self.write(line);
             return;
         };
@@ -152,7 +156,7 @@ impl Question {
     fn result(&self, choice: Option<&str>, detail: &AnswerDetail) -> Result<Value, String> {
         let Some(choice) = choice else { return Ok(self.over.clone()) };
         let found = self.choices.iter().find(|answer| answer.id == choice);
-        let answer = found.ok_or_else(|| format!("The question has no answer {choice}"))?;
+        let answer = found.ok_or_else(|| format!("The question has no choice {choice}"))?;
         if answer.is_no()
             && let Some(stop) = self.stop.as_ref()
             && detail.stop

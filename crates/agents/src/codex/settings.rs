@@ -1,4 +1,4 @@
-//! Changing a thread's settings, and telling how they stand.
+//! Changes a thread's settings, and reports the current ones.
 //!
 //! Not here: what the settings are (`config`).
 
@@ -57,7 +57,7 @@ impl Codex {
             Control::SetMode(name) => Mode::named(name).map_or_else(
                 || {
                     let known = mode_names().join(", ");
-                    let words = format!("Codex has no permission mode {name}. It has: {known}");
+                    let words = format!("Codex has no permission mode {name}. Available: {known}");
                     Err(Failure::new("mode_not_available", words))
                 },
                 |mode| {
@@ -100,7 +100,7 @@ impl Codex {
                     Wish::Model => "model_not_available",
                     Wish::Effort | Wish::Mode(_) => "control_not_supported",
                 };
-                Some(Failure::new(code, format!("Codex did not take the setting: {error}")))
+                Some(Failure::new(code, format!("Codex rejected the setting: {error}")))
             }
         };
         self.scribe.answered(request, failure);

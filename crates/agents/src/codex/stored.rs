@@ -1,7 +1,7 @@
-//! Conversations that Codex keeps, as lists show them: the head of a file below
-//! `$CODEX_HOME/sessions`, a line of JSON each.
+//! Codex's own conversations, for lists: the beginning of a file below `$CODEX_HOME/sessions`, one
+//! line of JSON each.
 //!
-//! Not here: going on with one, and what was said in it (`history`, through the program).
+//! Not here: resuming one, and its messages (`history`, through the program).
 
 use serde_json::Value;
 

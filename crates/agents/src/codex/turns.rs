@@ -1,9 +1,9 @@
-//! Turns of Codex as runs: their beginning, their end, stopping them, and what they took.
+//! Turns of Codex as runs: how they begin and end, how they are stopped, and what they used.
 //!
-//! Invariant: a person can always stop a run. A turn that does not end when it is interrupted is
-//! ended with the program.
+//! Invariant: a person can always stop a run. If a turn does not end when it is interrupted, the
+//! program is ended.
 //!
-//! Not here: what is said and done in a turn (`observation`).
+//! Not here: what happens during a turn (`observation`).
 
 use domain::content::{Failure, Usage};
 use domain::session::runs::Outcome;
@@ -137,7 +137,7 @@ impl Codex {
             "failed" => {
                 let told = completed.error.as_ref().map(frames::TurnError::words);
                 let words = told.or_else(|| turn.error.clone());
-                Outcome::Failed(words.unwrap_or_else(|| "Codex did not say why".to_owned()))
+                Outcome::Failed(words.unwrap_or_else(|| "Codex gave no reason".to_owned()))
             }
             _ => Outcome::Completed,
         };
@@ -177,7 +177,7 @@ impl Codex {
     pub(super) fn interrupt(&mut self, request: &RequestId, meant: Option<&RunId>, now: Timestamp) {
         let meant = |turn: &&mut Turn| meant.is_none_or(|run| *run == turn.run);
         let Some(turn) = self.turn.as_mut().filter(meant) else {
-            let words = "Codex is not at work on that";
+            let words = "Nothing to stop: this run is not active";
             self.scribe.answered(request, Some(Failure::new("agent_not_active", words)));
             return;
         };

@@ -1,4 +1,4 @@
-//! Questions with options: several at once, one or many of them, or words of one's own.
+//! Questions with options: several at once, with one choice, several choices, or free text.
 //!
 //! Not here: when it is asked and what follows (`run`).
 
@@ -37,7 +37,7 @@ pub(super) fn prompt(id: PromptId, matter: &str, run: RunId, now: Timestamp) -> 
         text: Content::Open(format!("Three questions about the {matter}")),
         choices: vec![
             choice(ANSWER, "Answer", Effect::AllowOnce),
-            choice("no", "Do not answer", Effect::Reject),
+            choice("no", "Skip", Effect::Reject),
         ],
         // People take their time over questions; only commands run out of it.
         expiry: None,

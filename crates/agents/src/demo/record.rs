@@ -1,4 +1,4 @@
-//! What the demo agent received, in its own words: one JSON line per message.
+//! What the demo agent received: one JSON line per message.
 //!
 //! Not here: writing and syncing the lines (`proxy`).
 

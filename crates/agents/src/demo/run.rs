@@ -1,9 +1,9 @@
 //! One run of the demo agent: a script, played step by step.
 //!
-//! Steps are due relative to when the step before was due, not to when it was played, so that a
+//! A step is due relative to when the previous step was due, not to when it was played, so that a
 //! machine that was asleep for a moment does not fall behind.
 //!
-//! Not here: what the steps of each message are (`script`), how a run begins and ends (`demo`).
+//! Not here: the steps of each message (`script`), how a run begins and ends (`demo`).
 
 use std::collections::VecDeque;
 

@@ -1,11 +1,11 @@
 //! The driver of a session that lives in a panel.
 //!
-//! It is told what the observer sees and what came of its jobs, and makes reports of that. A send
-//! counts as delivered when its job says so (the composer was emptied by it), never because a row
-//! looks like it.
+//! It receives what the observer sees and the outcomes of its jobs, and converts them to reports. A
+//! send counts as delivered when its job says so (the composer was emptied by it), never because a
+//! row looks like it.
 //!
-//! Invariant: one send at a time, and none while a run goes on; nothing is typed into a panel that
-//! does not look as its profile says; every job is answered once, by its outcome or its time.
+//! Invariant: one send at a time, and none during a run. Nothing is typed into a panel that does
+//! not match its profile. Every job ends once, by its outcome or its timeout.
 //!
 //! Not here: doing the jobs, finding panels, their identity (`proxy`).
 
@@ -283,7 +283,7 @@ impl PanelDriver {
         let push = match Push::read(text) {
             Ok(push) => push,
             Err(error) => {
-                self.watch.blind(format!("What the panel tells cannot be read: {error}"));
+                self.watch.blind(format!("Could not read the panel's state: {error}"));
                 return self.tell_health(now);
             }
         };
@@ -364,7 +364,7 @@ impl PanelDriver {
         // Nothing is begun any more.
         self.phase = Phase::Closed;
         for (_, pending) in std::mem::take(&mut self.jobs) {
-            let words = "The session was closed before it was done";
+            let words = "The session was closed before the outcome was known";
             self.done(pending.purpose, Err(Failure::new("delivery_unknown", words)), now);
         }
         self.fail_held(&Failure::new("session_not_connected", "The session was closed"));
@@ -372,7 +372,7 @@ impl PanelDriver {
         let outcome = match reason {
             CloseReason::UserRequested => Outcome::Interrupted,
             CloseReason::TargetClosed | CloseReason::ProxyShutdown => {
-                let why = "The chat was closed while the agent was working".to_owned();
+                let why = "The chat was closed while the agent was running".to_owned();
                 Outcome::Cut(Cut { why, lasted_ms: None })
             }
         };
@@ -388,7 +388,7 @@ impl PanelDriver {
                 if let Err(failure) = outcome
                     && self.phase == Phase::Attached
                 {
-                    self.watch.blind(format!("The panel cannot be read: {}", failure.message));
+                    self.watch.blind(format!("Could not read the panel: {}", failure.message));
                     self.tell_health(now);
                     self.serve_held(now);
                 }
@@ -442,7 +442,8 @@ impl PanelDriver {
             let Some(pending) = self.jobs.remove(&job) else { continue };
             let failure = match &pending.purpose {
                 Purpose::Send(_) => {
-                    let words = "Nobody can tell whether the panel took it; it may have arrived";
+                    let words = "It is unknown whether the panel accepted the message. It may \
+                                 have arrived";
                     Failure::new("delivery_unknown", words)
                 }
                 Purpose::Open => Failure::new("launch_timeout", "The panel did not open in time"),
@@ -452,7 +453,7 @@ impl PanelDriver {
                 | Purpose::SetModel(..)
                 | Purpose::ReadModels(_)
                 | Purpose::Close(_) => {
-                    Failure::new("control_failed", "The panel did not answer in time")
+                    Failure::new("control_failed", "The panel did not respond in time")
                 }
             };
             self.done(pending.purpose, Err(failure), now);
@@ -466,7 +467,7 @@ impl PanelDriver {
         if away_ms >= AWAY_MS && self.scribe.run().is_some() {
             self.finish_rows(now);
             self.dialogs.forget();
-            let words = "The panel went away while the agent was at work".to_owned();
+            let words = "The panel disappeared while the agent was running".to_owned();
             self.end_run(Outcome::Failed(words), now);
         }
         if is_closed && away_ms >= CLOSED_MS {
@@ -501,7 +502,7 @@ impl Driver for PanelDriver {
         self.phase = Phase::Away { since: now, is_closed: false };
         self.await_echoes(now);
         if self.notes.is_ready || self.origin == Origin::Found {
-            self.watch.gone("Its panel has not been seen yet");
+            self.watch.gone("Farhelm has not found the panel yet");
             if self.notes.is_ready {
                 self.tell_config(now);
                 self.tell_health(now);

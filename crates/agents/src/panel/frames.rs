@@ -1,4 +1,4 @@
-//! The observer's words.
+//! The observer's messages.
 //!
 //! Not here: what they mean together (`sight`).
 

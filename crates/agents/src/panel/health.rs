@@ -1,14 +1,14 @@
-//! How well a panel is: the native document's five states, each with its reason.
+//! The health of a panel: the native document's five states, each with its reason.
 //!
 //! | state | when |
 //! |---|---|
-//! | healthy | everything is where the profile says first |
-//! | degraded | a fallback was needed, something optional is missing, or a person has to do something |
-//! | `agent_ui_changed` | the panel is loaded and something that is needed was missing long enough |
-//! | `scraping_failed` | the observer stumbled, is silent, or its place was lost |
+//! | healthy | everything is where the profile expects it first |
+//! | degraded | a fallback was needed, something optional is missing, or a person has to act |
+//! | `agent_ui_changed` | the panel is loaded and a required element was missing for too long |
+//! | `scraping_failed` | the observer failed, is silent, or its place was lost |
 //! | disconnected | the panel, its window or the browser is gone |
 //!
-//! Not here: what is done about it (`driver`).
+//! Not here: the reaction to it (`driver`).
 
 use domain::Timestamp;
 use domain::session::status::Health;
@@ -86,7 +86,7 @@ impl Watch {
     /// The observer told this.
     pub fn look(&mut self, push: &Push, profile: &Profile, now: Timestamp) {
         self.gone = None;
-        self.blind = push.error.as_ref().map(|error| format!("The panel cannot be read: {error}"));
+        self.blind = push.error.as_ref().map(|error| format!("Could not read the panel: {error}"));
         if self.blind.is_some() {
             return;
         }
@@ -115,8 +115,8 @@ impl Watch {
         }
         if let Some(missing) = self.missing.as_ref().filter(|missing| missing.is_long(now)) {
             let words = format!(
-                "{} of {} is not where revision {} of its profile says. Nothing is typed into it \
-                 until the profile is mended: see `farhelm doctor cdp`",
+                "{} of {} is not where revision {} of its profile expects it. Farhelm types \
+                 nothing into this panel until the profile is fixed: run `farhelm doctor cdp`",
                 missing.what, profile.display_name, profile.revision
             );
             return Verdict::new(Health::AgentUiChanged, words);
@@ -160,7 +160,7 @@ fn needed(push: &Push, profile: &Profile) -> Option<&'static str> {
         return None;
     }
     if push.landmarks.composer.is_none() {
-        return Some("The place to type");
+        return Some("The input field");
     }
     // While a run goes on, many show the stop button in its place.
     let needs_button = !profile.send.any.is_empty() && !profile.send.ladder.contains(&Press::Enter);
@@ -174,13 +174,15 @@ fn lacking(push: &Push, profile: &Profile) -> Option<String> {
     }
     let has_enter = profile.send.ladder.contains(&Press::Enter);
     if !profile.send.any.is_empty() && has_enter && !push.busy && push.landmarks.send.is_none() {
-        return Some("The send button is not in sight; the Enter key is used".to_owned());
+        return Some(
+            "The send button is not visible; Farhelm uses the Enter key instead".to_owned(),
+        );
     }
     if profile.stop.is_some() && push.busy && push.landmarks.stop.is_none() {
-        return Some("No stop button is in sight: a run cannot be stopped from here".to_owned());
+        return Some("The stop button is not visible: Farhelm cannot stop the run".to_owned());
     }
     if profile.model.is_some() && push.landmarks.model.is_none() {
-        return Some("The model cannot be read".to_owned());
+        return Some("Farhelm cannot read the current model".to_owned());
     }
     None
 }
@@ -196,7 +198,7 @@ fn degraded(push: &Push, _: &Profile) -> Option<String> {
     let landmarks = &push.landmarks;
     let all = [
         ("the panel", landmarks.scope),
-        ("the place to type", landmarks.composer),
+        ("the input field", landmarks.composer),
         ("the send button", landmarks.send),
         ("the stop button", landmarks.stop),
     ];
@@ -208,7 +210,7 @@ fn degraded(push: &Push, _: &Profile) -> Option<String> {
         })
         .collect();
     (!fallbacks.is_empty())
-        .then(|| format!("Found only in a second place: {}", fallbacks.join(", ")))
+        .then(|| format!("Found only by a fallback selector: {}", fallbacks.join(", ")))
 }
 
 #[cfg(test)]

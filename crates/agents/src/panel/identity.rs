@@ -1,9 +1,8 @@
-//! By what a panel is known again: over reloads of its window, restarts of the IDE and of the
-//! proxy.
+//! How a panel is recognised across reloads of its window and restarts of the IDE and the proxy.
 //!
-//! Invariant: no guess. Where two could be meant, neither is.
+//! Invariant: no guessing. If two sessions match, neither is used.
 //!
-//! Not here: keeping what is known on disk, and asking the browser (`proxy`).
+//! Not here: keeping this knowledge on disk, and asking the browser (`proxy`).
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};

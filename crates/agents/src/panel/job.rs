@@ -1,6 +1,6 @@
-//! What a panel's driver wants done in the panel.
+//! Jobs that a panel's driver wants done in the panel.
 //!
-//! Not here: how it is done (`proxy`).
+//! Not here: how they are done (`proxy`).
 
 use crate::Image;
 

@@ -1,6 +1,6 @@
-//! What is heard of a panel.
+//! News about a panel.
 //!
-//! Not here: the observer's own words (`frames`), finding panels (`proxy`).
+//! Not here: the observer's own messages (`frames`), finding panels (`proxy`).
 
 use std::sync::Arc;
 

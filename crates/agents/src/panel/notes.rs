@@ -1,8 +1,8 @@
-//! What a panel's driver remembers on disk, a line each.
+//! What a panel's driver remembers on disk, one line each.
 //!
-//! Invariant: a send is noted before it is typed, so one that is not noted was never typed. A row is
-//! noted after its telling is on disk: a crash between the two tells it again, under the same id,
-//! by which it is recognised.
+//! Invariant: a send is noted before it is typed, so a send without a note was never typed. A row
+//! is noted after its report is on disk: a crash between the two reports it again, under the same
+//! id, by which it is recognised.
 
 use std::collections::{BTreeMap, BTreeSet};
 

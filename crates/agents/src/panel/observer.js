@@ -479,11 +479,11 @@
   };
 
   const waiting = (foundScope) => {
-    if (innerWidth === 0 || innerHeight === 0) return "The panel is not on show in its window";
+    if (innerWidth === 0 || innerHeight === 0) return "The panel is not visible in its window";
     for (const rule of profile.waiting ?? []) {
       if (find([rule.matches], document)) return rule.reason;
     }
-    return foundScope ? null : "The panel is not on show in its window";
+    return foundScope ? null : "The panel is not visible in its window";
   };
 
   const view = () => {

@@ -1,4 +1,4 @@
-//! Patterns as profiles write them.
+//! The patterns that profiles use.
 
 use regex::{Regex, RegexBuilder};
 

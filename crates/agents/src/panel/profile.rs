@@ -1,6 +1,6 @@
-//! How a panel looks and is used, as data.
+//! The look of a panel and how to use it, as data.
 //!
-//! Invariant: a profile that was read is whole: every selector list has an entry, every pattern
+//! Invariant: a loaded profile is complete: every selector list has an entry, every pattern
 //! compiles, every prompt's default is a refusal.
 //!
 //! Not here: reading files and watching them for changes (`proxy`).

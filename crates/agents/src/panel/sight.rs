@@ -1,8 +1,8 @@
-//! What the panel shows now, put together from the observer's pushes.
+//! What the panel shows now, assembled from the observer's pushes.
 //!
-//! Invariant: a push that came late changes nothing; one that is missing is noticed.
+//! Invariant: a late push changes nothing; a missing one is noticed.
 //!
-//! Not here: what becomes of the rows (`rows`).
+//! Not here: how the rows are reported (`rows`).
 
 use super::frames::{Push, PushKind, Row};
 

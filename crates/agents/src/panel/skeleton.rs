@@ -1,8 +1,8 @@
-//! What a panel is made of, without its words, and which landmark may have moved where.
+//! The structure of a panel without its text, and where a landmark may have moved.
 //!
-//! When a panel no longer looks as its profile says, the observer tells its skeleton: tags, roles,
-//! labels of controls, `data-` attributes, classes. Out of that come proposals for a person, who
-//! looks at them; nothing here is ever used by itself.
+//! When a panel no longer matches its profile, the observer reports its skeleton: tags, roles,
+//! labels of controls, `data-` attributes, classes. From it, proposals are made for a person to
+//! check; nothing here is ever applied automatically.
 //!
 //! Not here: where skeletons are kept, and showing proposals (`proxy`).
 
@@ -168,16 +168,16 @@ fn search(wanted: &Wanted<'_>, nodes: &[&Node]) -> Vec<Proposal> {
         }
         let mut why = vec![];
         if is_editor {
-            why.push("text can be typed there".to_owned());
+            why.push("it accepts text".to_owned());
         }
         if !kept.is_empty() {
-            why.push(format!("it shares {} with the old place", kept.join(", ")));
+            why.push(format!("it shares {} with the old element", kept.join(", ")));
         }
         if !usual.is_empty() {
-            why.push(format!("it is called {}", usual.join(", ")));
+            why.push(format!("its name matches {}", usual.join(", ")));
         }
         if alike > 1 {
-            why.push(format!("{alike} elements look so"));
+            why.push(format!("{alike} elements match"));
         }
         let (landmark, why) = (wanted.landmark, why.join("; "));
         found.push(Proposal { landmark, selector, why, likelihood });

@@ -1,7 +1,7 @@
-//! Which rows of a transcript were told, so that none is told twice.
+//! Which rows of a transcript were reported, so that none is reported twice.
 //!
-//! A panel may show several chats one after the other; each is a chapter. A row with a name of its
-//! own is known by that; one without by its words and how often they were said.
+//! A panel may show several chats one after the other; each is a chapter. A row with an id is
+//! identified by it; a row without one by its text and how often the text occurred.
 
 use std::collections::{BTreeMap, VecDeque};
 

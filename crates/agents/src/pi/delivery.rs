@@ -1,12 +1,12 @@
 //! Sends on their way into pi, one at a time.
 //!
-//! Before a message is written, the last entry of pi's record is asked for and noted, so that it
-//! can be found there after a crash. A message that begins a run is delivered when pi, having
-//! accepted it, shows it as part of the conversation: from then on it is in pi's record.
-//! One that steers waits in pi's own queue first: it is delivered when pi takes it out, and taken
-//! back when the run ends without it.
+//! Before a message is written, the last entry of pi's record is requested and noted, so that the
+//! message can be found there after a crash. A message that starts a run is delivered when pi has
+//! accepted it and shows it as part of the conversation: from then on it is in pi's record. A
+//! message that steers first waits in pi's own queue. It is delivered when pi takes it out, and
+//! withdrawn when the run ends without it.
 //!
-//! Not here: what becomes of them when pi dies (`lookup`).
+//! Not here: their outcome when pi dies (`lookup`).
 
 use std::collections::VecDeque;
 
@@ -140,7 +140,10 @@ impl Pi {
     ) {
         let Some(words) = self.scribe.words_of(send, attempt) else { return };
         if self.deliveries.held.len() >= HELD_MAX {
-            let failure = Failure::new("send_rejected", "Too much waits for pi already");
+            let failure = Failure::new(
+                "send_rejected",
+                "Too many messages are already queued for pi. Try again in a moment",
+            );
             self.scribe.not_delivered(&send.id, attempt, failure);
             return;
         }
@@ -234,7 +237,7 @@ impl Pi {
     pub(super) fn was_taken(&mut self, response: Response, now: Timestamp) {
         let Some((parcel, _)) = self.deliveries.current.take() else { return };
         if !response.success {
-            let words = response.error.unwrap_or_else(|| "pi did not take the message".to_owned());
+            let words = response.error.unwrap_or_else(|| "pi rejected the message".to_owned());
             let failure = Failure::new("send_rejected", words);
             self.scribe.not_delivered(&parcel.id, parcel.attempt, failure);
         } else if self.scribe.run().is_some() {
@@ -292,7 +295,7 @@ impl Pi {
         let ours = self.deliveries.steering.len() + usize::from(self.deliveries.current.is_some());
         let theirs = queue.steering.len().saturating_sub(ours) + queue.follow_up.len();
         if theirs > 0 {
-            let mut words = format!("{theirs} of pi's own messages wait in its queue:");
+            let mut words = format!("{theirs} of pi's own messages are queued:");
             for text in queue.steering.iter().skip(ours).chain(&queue.follow_up) {
                 words.push_str("\n- ");
                 words.push_str(text);
@@ -325,7 +328,8 @@ impl Pi {
         let was_stopped = self.interrupt.is_some() || self.deliveries.was_interrupted;
         while let Some(mut parcel) = self.deliveries.steering.pop_back() {
             if was_stopped {
-                let words = "The run was interrupted before pi heard this";
+                let words = "The run was interrupted before pi received this message. Send it \
+                             again";
                 let failure = Failure::new("send_rejected", words);
                 self.scribe.not_delivered(&parcel.id, parcel.attempt, failure);
             } else {

@@ -1,6 +1,6 @@
 //! Questions: the gate's about tools, and those of other extensions.
 //!
-//! Invariant: the gate is told to open only by a person, by a mode or by an earlier "always".
+//! Invariant: the gate opens only by a person, by a mode or by an earlier "always".
 //!
 //! Not here: the gate itself (`gate.ts`).
 
@@ -80,7 +80,8 @@ impl Pi {
         }
         // Before the session is there, nobody can be asked; pi would wait for ever.
         if self.life != Life::Up || self.dialogs.len() >= DIALOGS_MAX {
-            self.scribe.notice("extension", format!("Nobody was asked: {}", request.title));
+            self.scribe
+                .notice("extension", format!("Could not show a question of pi: {}", request.title));
             self.reply(&request.id.as_str().into(), json!({"cancelled": true}));
             return;
         }
@@ -225,7 +226,7 @@ impl Pi {
             (Dialog::Gate(gate), Some(ALLOW | ALWAYS)) => {
                 let input = detail.updated_input.as_deref().map(serde_json::from_str::<Value>);
                 let Ok(input) = input.transpose() else {
-                    return Err("The changed input is not JSON");
+                    return Err("The edited input is not JSON");
                 };
                 if choice == Some(ALWAYS) {
                     let line = self.notes.take(Line::Always(gate.tool.clone()));
@@ -249,12 +250,12 @@ impl Pi {
             }
             (Dialog::Select(options), Some(chosen)) if chosen != CANCEL => {
                 let at = (0..).zip(options).find(|(at, _)| option_id(*at) == chosen);
-                at.map(|(_, option)| json!({"value": option})).ok_or("There is no such choice")
+                at.map(|(_, option)| json!({"value": option})).ok_or("Unknown choice")
             }
             (Dialog::Select(_) | Dialog::Words(_), Some(CANCEL))
             | (Dialog::Select(_) | Dialog::Words(_) | Dialog::Confirm, None) => Ok(cancelled()),
             (Dialog::Gate(_) | Dialog::Confirm | Dialog::Words(_) | Dialog::Select(_), Some(_)) => {
-                Err("There is no such choice")
+                Err("Unknown choice")
             }
         }
     }

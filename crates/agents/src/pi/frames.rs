@@ -1,7 +1,7 @@
-//! What pi says, a JSON object a line.
+//! pi's output, one JSON object per line.
 //!
-//! Tolerant: fields that are not known are passed over, and a message that is not known, or not
-//! as expected, is told as such. Of large messages only what is needed is read.
+//! Tolerant: unknown fields are ignored, and a message that is unknown or malformed is reported as
+//! such. Of large messages only the needed part is read.
 //!
 //! Not here: what follows from it (`observation`, `life`, `delivery`).
 

@@ -1,9 +1,9 @@
-//! From the start of pi's program to its end, and again.
+//! The life of pi's program, from its start to its end, and again.
 //!
-//! A new session starts it at once; one that was ready before starts it when it is needed. Orders
-//! that need it wait meanwhile.
+//! A new session starts it at once; a session that was ready before starts it when it is needed.
+//! Orders that need it wait meanwhile.
 //!
-//! Not here: its arguments (`transport`), what is asked of it then (`orders`).
+//! Not here: its arguments (`transport`), the requests to it (`orders`).
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ impl Pi {
             return;
         }
         if !MODES.contains(&self.mode()) {
-            let words = format!("pi has the permission modes {}", MODES.join(" and "));
+            let words = format!("Unknown permission mode. pi has: {}", MODES.join(" and "));
             let failure = Failure::new("launch_not_supported", words);
             self.scribe.push(Output::Unusable(failure));
             return;
@@ -136,12 +136,12 @@ impl Pi {
             }
             Life::Starting { has_gate, is_importing, .. } => {
                 if !*has_gate {
-                    let words = "pi did not load the extension that asks for permission; \
-                                 its version may not know the flag --extension";
+                    let words = "pi did not load the extension that asks for permission. This \
+                                 version of pi may not support --extension";
                     self.cannot_be_used(Failure::new("agent_not_open", words), now);
                 } else if self.known.model.is_none() || self.known.models.is_empty() {
-                    let words = "pi has no model that it may use on this machine. Run pi there \
-                                 and log in with /login, or set the API key of a provider";
+                    let words = "pi has no usable model on this machine. Run pi there and log in \
+                                 with /login, or set the API key of a provider";
                     self.cannot_be_used(Failure::new("agent_not_open", words), now);
                 } else if self.setup.earlier.is_some() && !self.notes.is_imported {
                     *is_importing = true;
@@ -260,8 +260,7 @@ impl Pi {
 
     pub(super) fn give_up_start(&mut self, now: Timestamp) {
         if self.life.deadline().is_some_and(|until| until <= now) {
-            let words =
-                self.with_complaints("pi was started but did not answer in time".to_owned());
+            let words = self.with_complaints("pi started but did not respond in time".to_owned());
             self.cannot_be_used(Failure::new("launch_timeout", words), now);
         }
     }
@@ -275,7 +274,7 @@ impl Pi {
             return;
         }
         self.fail_waiting(&failure);
-        let reason = format!("{}. The next message tries again", failure.message);
+        let reason = format!("{}. Send a message to try again", failure.message);
         self.scribe.health(Health::Degraded, Some(reason), now);
     }
 
@@ -303,7 +302,7 @@ impl Pi {
         self.reading = 0;
         self.watch.run_is_over();
         self.dialogs.clear();
-        let words = self.with_complaints(format!("pi ended: {}", ended.words()));
+        let words = self.with_complaints(format!("pi stopped: {}", ended.words()));
         let failure = Failure::new("agent_not_open", words.clone());
         for asked in self.requests.forget() {
             if let Asked::SetModel(request) | Asked::SetEffort(request) = asked {
@@ -321,13 +320,13 @@ impl Pi {
         }
         self.lost_deliveries(&failure);
         self.fail_waiting(&failure);
-        let reason = format!("{words}. The next message starts it again");
+        let reason = format!("{words}. Send a message to start it again");
         self.scribe.health(Health::Degraded, Some(reason), now);
     }
 
     fn with_complaints(&self, mut words: String) -> String {
         if let Some(complaints) = self.scribe.last_complaints() {
-            words.push_str(". It said: ");
+            words.push_str(". Its output: ");
             words.push_str(&complaints);
         }
         words

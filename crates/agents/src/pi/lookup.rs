@@ -1,9 +1,9 @@
-//! What became of messages when pi or the proxy died with them in their hands.
+//! The outcome of messages that pi or the proxy held when it died.
 //!
-//! Invariant: what is told as failed was not written, or is not in pi's record; where nobody can
-//! tell, that is told.
+//! Invariant: a message that is reported as failed was not written, or is not in pi's record. If
+//! the outcome cannot be known, it is reported as unknown.
 //!
-//! Not here: what pi's record says (`stored`), writing messages (`delivery`).
+//! Not here: reading pi's record (`stored`), writing messages (`delivery`).
 
 use std::path::{Path, PathBuf};
 
@@ -78,7 +78,7 @@ impl Pi {
                     self.scribe.delivered_and_cut_off(&id, attempt, "pi");
                 }
                 (false, Lookup::Absent) => {
-                    let words = "pi ended before it heard this";
+                    let words = "pi stopped before it received this message. Send it again";
                     let failure = Failure::new("agent_not_open", words);
                     self.scribe.not_delivered(&id, attempt, failure);
                 }
@@ -92,5 +92,8 @@ impl Pi {
 }
 
 fn unknown() -> Failure {
-    Failure::new(DELIVERY_UNKNOWN, "pi ended while this was being delivered; it may have arrived")
+    Failure::new(
+        DELIVERY_UNKNOWN,
+        "pi stopped while the message was being delivered. It may have arrived",
+    )
 }

@@ -1,7 +1,7 @@
-//! What a pi session remembers across restarts: how it was last, what the person allowed for
-//! good, and where pi's own record stood before each message was given to it.
+//! What a pi session remembers across restarts: its last settings, what the person allowed
+//! permanently, and the state of pi's own record before each message was written.
 //!
-//! Not here: looking into pi's record (`stored`).
+//! Not here: reading pi's record (`stored`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What pi says, told to the scribe.
+//! Passes pi's output on to the scribe.
 //!
 //! Not here: sends (`delivery`), questions (`dialogs`), the configuration (`life`).
 
@@ -113,14 +113,15 @@ impl Pi {
                 self.watch.is_retrying = false;
                 if !retry.success {
                     let words = retry.final_error.unwrap_or_default();
-                    self.scribe.notice("retry", format!("pi gave up trying again: {words}"));
+                    self.scribe.notice("retry", format!("pi stopped retrying: {words}"));
                     self.ask_whether_over();
                 }
             }
             Frame::Compacting(compaction) => {
                 let why = compaction.reason.unwrap_or_default();
-                self.scribe.notice("compaction", format!("pi summarises the conversation ({why})"));
-                self.scribe.activity("compacting", "Summarising the conversation", now);
+                self.scribe
+                    .notice("compaction", format!("pi is compacting the conversation ({why})"));
+                self.scribe.activity("compacting", "Compacting the conversation", now);
             }
             Frame::Compacted(compaction) => self.compacted(compaction, now),
             Frame::EffortChanged(effort) => {
@@ -319,7 +320,7 @@ impl Pi {
         }
         let stop = said.stop_reason.as_deref();
         self.watch.was_aborted = stop == Some("aborted");
-        let unnamed = || "The model's service failed".to_owned();
+        let unnamed = || "The model provider failed".to_owned();
         self.watch.error =
             (stop == Some("error")).then(|| said.error_message.clone().unwrap_or_else(unnamed));
         if !self.notes.has_answered {
@@ -368,21 +369,23 @@ impl Pi {
         self.watch.is_retrying = true;
         let Retry { attempt, max_attempts, delay_ms, error_message, .. } = retry;
         let words = format!(
-            "The model's service failed: {error_message}. \
-             pi tries again in {delay_ms} ms ({attempt} of {max_attempts})"
+            "The model provider failed: {error_message}. pi will retry in {delay_ms} ms \
+             ({attempt} of {max_attempts})"
         );
         self.scribe.notice("retry", words);
-        self.scribe.activity("retrying", "Waiting to try again", now);
+        self.scribe.activity("retrying", "Waiting to retry", now);
     }
 
     fn compacted(&mut self, compaction: Compaction, now: Timestamp) {
         let words = match (compaction.result, compaction.error_message) {
             (Some(result), _) => {
                 let before = result.tokens_before.unwrap_or_default();
-                format!("pi summarised the conversation; it was {before} tokens long")
+                format!("pi compacted the conversation: {before} tokens before")
             }
-            (None, Some(error)) => format!("pi could not summarise the conversation: {error}"),
-            (None, None) if compaction.aborted => "pi stopped summarising".to_owned(),
+            (None, Some(error)) => format!("pi could not compact the conversation: {error}"),
+            (None, None) if compaction.aborted => {
+                "pi stopped compacting the conversation".to_owned()
+            }
             (None, None) => return,
         };
         self.scribe.notice("compaction", words);

@@ -1,4 +1,4 @@
-//! What the proxy asks of pi.
+//! Orders from the proxy to pi.
 //!
 //! Not here: sends (`delivery`), answers (`dialogs`).
 
@@ -48,7 +48,8 @@ impl Pi {
     /// Keeps an order until the program is there.
     fn keep(&mut self, order: &Order, now: Timestamp) {
         if self.waiting.len() >= WAITING_MAX {
-            let words = "Too much waits for pi to start";
+            let words = "Too many messages are already queued while pi starts. Try again in a \
+                         moment";
             self.fail(order, &Failure::new("send_rejected", words));
             return;
         }
@@ -133,7 +134,7 @@ impl Pi {
     /// pi took a setting, or not.
     pub(super) fn was_set(&mut self, request: &RequestId, response: Response) {
         let failure = (!response.success).then(|| {
-            let words = response.error.unwrap_or_else(|| "pi did not take it".to_owned());
+            let words = response.error.unwrap_or_else(|| "pi rejected the setting".to_owned());
             Failure::new("control_not_supported", words)
         });
         let is_done = failure.is_none();
@@ -145,7 +146,7 @@ impl Pi {
 
     fn set_mode(&mut self, request: &RequestId, mode: &str, now: Timestamp) {
         if !MODES.contains(&mode) {
-            let words = format!("pi has the permission modes {}", MODES.join(" and "));
+            let words = format!("Unknown permission mode. pi has: {}", MODES.join(" and "));
             let failure = Failure::new("control_not_supported", words);
             self.scribe.answered(request, Some(failure));
             return;
@@ -166,7 +167,8 @@ impl Pi {
         let active = self.scribe.run();
         if active.is_none() || (meant.is_some() && meant != active) {
             if let Some(request) = request {
-                let failure = Failure::new("agent_not_active", "pi is not at work on that");
+                let failure =
+                    Failure::new("agent_not_active", "Nothing to stop: this run is not active");
                 self.scribe.answered(request, Some(failure));
             }
             return;
@@ -189,7 +191,7 @@ impl Pi {
         let Some(interrupt) = self.interrupt.as_mut().filter(|it| !it.is_ending) else { return };
         if interrupt.until <= now {
             interrupt.is_ending = true;
-            self.scribe.notice("interrupt", "pi did not stop by itself: its program was ended");
+            self.scribe.notice("interrupt", "pi did not stop when asked, so its program was ended");
             self.scribe.push(Output::End);
         }
     }

@@ -1,4 +1,4 @@
-//! pi's own record of a session: a file of entries, a JSON object a line, that form a tree.
+//! pi's own record of a session: a file of entries, one JSON object per line, that form a tree.
 //!
 //! Not here: finding and reading files (`proxy`).
 

@@ -1,4 +1,4 @@
-//! The driver, fed with what pi says.
+//! The driver, fed with pi's output.
 
 mod bench;
 mod delivery;

@@ -1,7 +1,7 @@
-//! How pi is started and asked: its arguments, and commands with numbers by which their answers
-//! are known.
+//! How pi is started and controlled: its arguments, and commands with numbers that match them to
+//! their responses.
 //!
-//! Not here: what answers mean (`life`, `delivery`, `orders`).
+//! Not here: the meaning of responses (`life`, `delivery`, `orders`).
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What a program prints on its standard error: gathered, told now and then, the end kept.
+//! The standard error of a program: collected, reported now and then, its end kept.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,8 @@
-//! Messages in the making.
+//! Unfinished messages.
 //!
 //! What an agent writes as one message may be recorded in several pieces: the text before a tool
-//! call is recorded before the call, so that the ledger has the agent's own order. The first piece
-//! keeps the agent's id, each further one has its number behind it.
+//! call is recorded before the call, so that the ledger keeps the agent's own order. The first
+//! piece keeps the agent's id; each further one gets a number appended.
 
 use domain::content::{Author, Message, Part};
 use domain::passing::{Delta, Voice};

@@ -1,11 +1,11 @@
-//! Pictures that the agent made, from when they are seen to the message that shows them.
+//! Pictures that the agent made, from their detection to the message that shows them.
 //!
-//! A picture is a message of its own, told when the relay has its bytes. One that cannot be kept
-//! is told in words, so that nobody wonders what the agent speaks of.
+//! A picture is a separate message, reported when the relay has its bytes. A picture that cannot be
+//! kept is replaced by a text, so that nobody wonders what the agent refers to.
 //!
-//! Invariant: every picture is told once, as itself or in words.
+//! Invariant: every picture is reported once, as itself or as a text.
 //!
-//! Not here: pictures of an earlier conversation (`retelling`), which stand in its messages.
+//! Not here: pictures of an earlier conversation (`retelling`), which are part of its messages.
 
 use std::collections::BTreeMap;
 
@@ -56,9 +56,9 @@ pub(super) fn look(what: &str, media_type: &str, base64: &str) -> Look {
     let is_picture = media_type.starts_with("image/") && media_type.chars().all(is_plain);
     let size_bytes = base64.len() / 4 * 3;
     let why_not = if base64.is_empty() {
-        Some("there are too many")
+        Some("there are too many pictures")
     } else if !is_picture {
-        Some("its type is not that of a picture")
+        Some("its type is not a picture type")
     } else if size_bytes > PICTURE_BYTES_MAX {
         Some("it is larger than 10 MiB")
     } else {
@@ -71,7 +71,7 @@ pub(super) fn look(what: &str, media_type: &str, base64: &str) -> Look {
 /// What stands where a picture should be.
 pub(super) fn in_words(name: &str, size_bytes: usize, why: &str) -> String {
     let kib = size_bytes.div_ceil(1_024);
-    format!("[picture {name}, {kib} KiB: it is not shown because {why}]")
+    format!("[picture {name} ({kib} KiB) not shown: {why}]")
 }
 
 /// The picture in a message.
@@ -119,7 +119,7 @@ impl Pictures {
         let place = Place { run, parent, seen_at: now };
         let pending = Pending { name, media_type, size_bytes, place };
         let is_full = self.pending.len() >= PENDING_MAX;
-        let why_not = why_not.or(is_full.then_some("there are too many at once"));
+        let why_not = why_not.or(is_full.then_some("there are too many pictures at once"));
         if let Some(why) = why_not {
             return Taken::Tell(pending.in_words(id, why));
         }

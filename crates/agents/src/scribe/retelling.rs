@@ -1,12 +1,12 @@
-//! An earlier conversation, told in its order with the pictures where they stood.
+//! Imports an earlier conversation in its order, with its pictures in place.
 //!
-//! A message whose pictures the relay does not have yet waits, and what follows waits behind it,
-//! but all of them together only for a short while: somebody waits for the session.
+//! A message whose pictures the relay does not have yet waits, and everything behind it waits too,
+//! but all of them together only for a short time, because a person is waiting for the session.
 //!
-//! Invariant: every piece is told once and in order; a picture that is not kept is told in words.
+//! Invariant: every piece is reported once and in order; a picture that is not kept is replaced by
+//! a text.
 //!
-//! Not here: reading an agent's own record (`<agent>::stored`), pictures that are made now
-//! (`pictures`).
+//! Not here: reading an agent's own record (`<agent>::stored`), new pictures (`pictures`).
 
 use std::collections::VecDeque;
 
@@ -122,8 +122,8 @@ impl Retelling {
             let is_old = self.unkept > 0;
             self.unkept = self.unkept.saturating_sub(1);
             let why_not = why_not
-                .or(is_old.then_some("the conversation has too many"))
-                .or(self.is_late.then_some("the relay did not take it in time"));
+                .or(is_old.then_some("the conversation has too many pictures"))
+                .or(self.is_late.then_some("the relay did not store it in time"));
             if let Some(why) = why_not {
                 making.add(Part::Text(pictures::in_words(&name, size_bytes, why)));
                 continue;
@@ -166,7 +166,7 @@ impl Retelling {
             return false;
         }
         self.is_late = true;
-        self.kept(Err(Failure::new("timeout", "the relay did not take it in time")));
+        self.kept(Err(Failure::new("timeout", "the relay did not store it in time")));
         true
     }
 
@@ -239,8 +239,7 @@ mod tests {
         scribe.kept(&"somebody-else".into(), Ok("upl_0".into()));
         assert_eq!(told(&scribe.take()), Vec::<String>::new());
         scribe.kept(&"a-picture-1".into(), Ok("upl_1".into()));
-        let words = "[picture seen.image, 1 KiB: it is not shown because its type is not that of \
-                     a picture]";
+        let words = "[picture seen.image (1 KiB) not shown: its type is not a picture type]";
         assert_eq!(told(&scribe.take()), [&format!("a: look <upl_1 seen.png> {words}"), "b: and?"]);
         assert!(scribe.take_retold());
         assert!(!scribe.take_retold(), "told once");
@@ -259,7 +258,7 @@ mod tests {
         scribe.on_deadline(until);
         assert!(scribe.take_retold());
         let said = told(&scribe.take()).join("\n");
-        assert_eq!(said.matches("the relay did not take it in time").count(), 2, "{said}");
+        assert_eq!(said.matches("the relay did not store it in time").count(), 2, "{said}");
         scribe.kept(&"a-picture-1".into(), Ok("upl_1".into()));
         assert_eq!(told(&scribe.take()), Vec::<String>::new(), "too late");
     }
@@ -272,7 +271,7 @@ mod tests {
         });
         scribe.retell(pieces.collect(), Timestamp(0));
         let first = told(&scribe.take());
-        assert!(first[0].contains("the conversation has too many"), "{first:?}");
+        assert!(first[0].contains("the conversation has too many pictures"), "{first:?}");
         assert_eq!(first[1], "keep m1-picture-1");
         for number in 1..=PICTURES_MAX {
             let id = format!("m{number}-picture-1");

@@ -1,4 +1,4 @@
-//! Tool calls that are open.
+//! Open tool calls.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -1,9 +1,9 @@
 //! `farhelm attach` and `farhelm run`: a session in this terminal, to read and to type.
 //!
-//! The agent runs under the proxy, so that whoever sits here and whoever holds a phone see the
-//! same session. Leaving ends nothing.
+//! The agent runs under the proxy, so that this terminal and other devices see the same session.
+//! Leaving does not end it.
 //!
-//! **Invariant**: what is typed is sent once, also when the relay goes away meanwhile.
+//! **Invariant**: a typed line is sent once, even if the relay disconnects meanwhile.
 
 mod typed;
 
@@ -46,7 +46,7 @@ pub(super) async fn run(run: Run) -> Result<ExitCode, Problem> {
         Some(folder) => std::path::absolute(folder),
         None => std::env::current_dir(),
     };
-    let workspace = workspace.context("the folder to work in cannot be named")?;
+    let workspace = workspace.context("could not determine the working folder")?;
     let request = new_id("launch")?;
     let mut frame = json!({ "type": "launch_session", "protocol_version": 1,
         "request_id": request, "agent_type": run.agent, "workspace_path": workspace });
@@ -72,7 +72,7 @@ async fn converse(finder: Finder, session: &str, after: u64) -> Result<ExitCode,
     let mut stop = Stop::listen()?;
     let mut remote = remote(finder)?;
     remote.machine().follow(session, after);
-    output::aside("/help says what can be typed here; Ctrl-D leaves, and the session goes on");
+    output::aside("Type /help for the commands. Ctrl-D leaves; the session continues.");
     let view = View::answering(session, output::is_terminal());
     let mut desk = Desk {
         remote,
@@ -113,7 +113,7 @@ pub(super) fn typed_lines() -> Result<mpsc::Receiver<String>, Problem> {
         }
     };
     let thread = std::thread::Builder::new().name("typed".to_owned()).spawn(read);
-    thread.context("what is typed cannot be read")?;
+    thread.context("could not read the keyboard input")?;
     Ok(lines)
 }
 
@@ -171,7 +171,7 @@ impl Desk {
             Heard::Lost { words, failures } => {
                 self.is_connected = false;
                 if failures <= 1 {
-                    output::aside(format_args!("the relay is away ({words}); trying again"));
+                    output::aside(format_args!("cannot reach the relay ({words}); reconnecting"));
                 }
                 Ok(true)
             }
@@ -240,7 +240,7 @@ impl Desk {
         if !self.is_running {
             return Ok(false);
         }
-        output::aside("stopping the run; once more leaves");
+        output::aside("stopping the run; press Ctrl-C again to leave");
         self.is_running = false;
         self.order("agent_interrupt", &json!({}))?;
         Ok(true)
@@ -272,7 +272,7 @@ impl Desk {
         } else if self.orders.len() < LINES_WAITING_MAX {
             self.orders.push_back(frame);
         } else {
-            output::aside("too much waits for the relay already");
+            output::aside("too many commands are waiting for the relay; this one was dropped");
         }
         Ok(())
     }

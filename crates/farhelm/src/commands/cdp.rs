@@ -1,4 +1,4 @@
-//! `farhelm cdp`: what there is to see in IDEs and browsers.
+//! `farhelm cdp`: what Farhelm sees in IDEs and browsers.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -27,8 +27,8 @@ async fn show(inspect: Inspect) -> Result<ExitCode, Problem> {
     let ports = config.all_ports();
     if ports.is_empty() {
         return Err(Problem::usage(
-            "which debug port? name one with --ide-ports PORT, or in farhelm.toml as ports in \
-             [ide]; docs/ide.md tells how an IDE opens one",
+            "no debug port given: pass one with --ide-ports PORT, or set ports under [ide] in \
+             farhelm.toml. docs/ide.md explains how to open one",
         ));
     }
     let mut before = String::new();
@@ -61,7 +61,7 @@ async fn show(inspect: Inspect) -> Result<ExitCode, Problem> {
 fn words(ports: &[SeenPort], faults: &[String]) -> String {
     let mut text = String::new();
     for fault in faults {
-        let _ = writeln!(text, "profile not used: {fault}");
+        let _ = writeln!(text, "ignored profile: {fault}");
     }
     for port in ports {
         if let Some(fault) = &port.fault {
@@ -92,13 +92,13 @@ fn of_panel(panel: &SeenPanel) -> String {
         let _ = write!(text, ", model {}", short(model));
     }
     if panel.is_busy {
-        text.push_str(", at work");
+        text.push_str(", running");
     }
     if let Some(waiting) = &panel.waiting {
         let _ = write!(text, ", waiting: {}", short(waiting));
     }
     if let Some(error) = &panel.error {
-        let _ = write!(text, ", the script failed: {}", short(error));
+        let _ = write!(text, ", script failed: {}", short(error));
     }
     text.push('\n');
     for landmark in &panel.landmarks {
@@ -106,7 +106,7 @@ fn of_panel(panel: &SeenPanel) -> String {
             (Some(selector), Some(0)) => format!("ok        {selector}"),
             (Some(selector), Some(at)) => format!("fallback  {selector} (alternative {at})"),
             (None, _) | (_, None) if landmark.is_required => "MISSING".to_owned(),
-            (None, _) | (_, None) => "not there".to_owned(),
+            (None, _) | (_, None) => "not found".to_owned(),
         };
         let _ = writeln!(text, "      {:<10}  {found}", landmark.name);
     }

@@ -1,12 +1,12 @@
-//! `farhelm control`: a session on standard input and output, as Claude Code would be.
+//! `farhelm control`: a session on standard input and output, in place of Claude Code.
 //!
-//! A program that is built on the Claude Agent SDK starts this in place of Claude Code and steers
-//! any session with it. Claude Code's own flags are accepted; those that mean something here are
-//! heeded, the others are not.
+//! A program built on the Claude Agent SDK starts this instead of Claude Code and controls any
+//! session with it. It accepts Claude Code's own flags, applies those that have a meaning here, and
+//! ignores the others.
 //!
-//! **Invariant**: no line is sent before the permission mode of the flags is set and confirmed;
-//! each line is sent once, even if the relay goes away meanwhile; the end of the input ends the
-//! command when its messages are answered.
+//! **Invariant**: no line is sent before the permission mode of the flags is set and confirmed.
+//! Each line is sent once, even if the relay disconnects meanwhile. The end of the input ends the
+//! command once its messages are answered.
 //!
 //! Not here: what frames mean (`client::control`).
 
@@ -81,20 +81,20 @@ async fn session(
 ) -> Result<Listed, Problem> {
     if flags.fork {
         return Err(Problem::usage(
-            "a session cannot be forked from here, and nothing was sent to it: leave out \
-             --fork-session (forkSession) to continue it, or fork it with farhelm resume --fork",
+            "this command cannot fork a session, so nothing was sent. To continue the session, \
+             leave out --fork-session (forkSession). To fork it, run: farhelm resume --fork",
         ));
     }
     let named = flags.session.as_deref().or(argument);
     let meant = named.or(flags.resume.as_deref()).ok_or_else(|| {
-        Problem::usage("name the session with --session ID (farhelm sessions lists them)")
+        Problem::usage("no session given: pass --session ID (`farhelm sessions` lists the ids)")
     })?;
     let session = sessions::find(finder, meant).await?;
     if let Some(resumed) = &flags.resume {
         let other = sessions::find(finder, resumed).await?;
         if other.id != session.id {
             return Err(Problem::usage(format!(
-                "--session names {}, --resume another session, {}: leave out one",
+                "--session names {}, but --resume names another session, {}: leave one out",
                 session.id, other.id
             )));
         }
@@ -140,7 +140,7 @@ impl Bridge {
             told.map_err(|error| {
                 let mode = output::tame(mode);
                 Problem::new(format!(
-                    "the permission mode {mode:?} could not be set, so no message was sent: {error}"
+                    "could not set the permission mode {mode:?}, so no message was sent: {error}"
                 ))
             })?;
         } else {
@@ -149,7 +149,7 @@ impl Bridge {
         if let Some(model) = &flags.model
             && let Err(error) = self.ask("set_model", &json!({ "model": model })).await?
         {
-            output::aside(format_args!("set_model: {error}"));
+            output::aside(format_args!("could not set the model: {error}"));
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Bridge {
     async fn leave_bypass(&mut self) -> Result<(), Problem> {
         let told = self.ask("initialize", &json!({})).await?;
         let answer = told.map_err(|error| {
-            Problem::new(format!("the session's permission mode could not be read: {error}"))
+            Problem::new(format!("could not read the session's permission mode: {error}"))
         })?;
         if answer["permissionMode"] != BYPASS {
             return Ok(());
@@ -166,13 +166,14 @@ impl Bridge {
         let set = self.ask("set_permission_mode", &json!({ "mode": ASKING })).await?;
         set.map_err(|error| {
             Problem::new(format!(
-                "the session runs every tool without asking ({BYPASS}), and could not be set to \
-                 {ASKING}: {error}\nTo run it like that, say --permission-mode {BYPASS}"
+                "the session runs every tool without asking ({BYPASS}), and its mode could not \
+                 be set to {ASKING}: {error}\nTo run it like that, pass --permission-mode \
+                 {BYPASS}"
             ))
         })?;
         output::aside(format_args!(
-            "the session ran every tool without asking ({BYPASS}); it is now set to {ASKING}. \
-             To keep that mode, say --permission-mode {BYPASS}"
+            "the session ran every tool without asking ({BYPASS}); its mode is now {ASKING}. To \
+             keep the old mode, pass --permission-mode {BYPASS}"
         ));
         Ok(())
     }
@@ -206,7 +207,7 @@ impl Bridge {
             Heard::Nothing => Ok(()),
             Heard::Gone(Some(words)) => Err(Problem::new(words)),
             Heard::Gone(None) => {
-                output::aside("the relay is away; trying again");
+                output::aside("lost the relay; reconnecting");
                 self.connect().await
             }
             Heard::Text(text) => self.on_text(&text).await,
@@ -251,7 +252,7 @@ impl Bridge {
             return Ok(());
         }
         let Ok(mut frame) = serde_json::from_str::<Value>(line) else {
-            output::aside("a line of the input is not JSON; it is not sent");
+            output::aside("skipped a line of the input: it is not JSON");
             return Ok(());
         };
         if frame["type"] == "user" && frame["uuid"].as_str().is_none_or(str::is_empty) {

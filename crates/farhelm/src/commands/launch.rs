@@ -1,4 +1,5 @@
-//! `farhelm launch` and `farhelm resume`: what there is to start and to go on with, and doing so.
+//! `farhelm launch` and `farhelm resume`: list agents and earlier conversations, and start or
+//! resume them.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -106,7 +107,7 @@ fn agent_of(listed: &Value, conversation: &str) -> Result<String, Problem> {
     let mut found = all.filter(|it| it["conversation_id"] == *conversation);
     let agent = found.next().and_then(|it| it["agent_type"].as_str());
     agent.map(str::to_owned).ok_or_else(|| {
-        let words = "it is not among the newest conversations; say whose it is with --agent NAME";
+        let words = "not found among the newest conversations; name its agent with --agent NAME";
         Problem::new(words)
     })
 }
@@ -120,7 +121,7 @@ async fn with_choice(problem: Problem, finder: &Finder, frame: &Value) -> Proble
         if !labels.contains(&machine) {
             let labels = labels.iter().map(|label| output::tame(label)).collect::<Vec<_>>();
             let (machine, labels) = (output::tame(machine), labels.join(", "));
-            return Problem::new(format!("there is no machine {machine}; there are: {labels}"));
+            return Problem::new(format!("no machine named {machine}; available: {labels}"));
         }
     }
     let Some(agent) = frame["agent_type"].as_str() else { return problem };
@@ -132,7 +133,7 @@ async fn with_choice(problem: Problem, finder: &Finder, frame: &Value) -> Proble
         return problem;
     }
     let words = problem.words();
-    Problem::new(format!("{words}\nThese can be started: {}", offered.join(", ")))
+    Problem::new(format!("{words}\nAvailable agents: {}", offered.join(", ")))
 }
 
 /// Every agent with its machine.
@@ -149,11 +150,11 @@ fn show_agents(catalog: &Value) -> Result<ExitCode, Problem> {
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for (machine, agent) in agents(catalog) {
         let state = if machine["connected"] != true {
-            "its machine is away".to_owned()
+            "machine offline".to_owned()
         } else if agent["installed"] != true {
             format!("not installed. {}", text(&agent["install"]))
         } else if agent["logged_in"] == false {
-            "nobody is logged in; start it once by itself and log in".to_owned()
+            "not logged in; start it once in a terminal and log in".to_owned()
         } else {
             "ready".to_owned()
         };
@@ -161,7 +162,7 @@ fn show_agents(catalog: &Value) -> Result<ExitCode, Problem> {
         rows.push(vec![text(&agent["agent_type"]), text(&agent["version"]), label, state]);
     }
     if rows.len() == 1 {
-        return Err(Problem::new("no machine is connected; start one with: farhelm up"));
+        return Err(Problem::new("no machine is connected; start Farhelm with: farhelm up"));
     }
     output::raw(&output::table(&rows))?;
     for machine in catalog["machines"].as_array().into_iter().flatten() {
@@ -177,14 +178,14 @@ fn show_agents(catalog: &Value) -> Result<ExitCode, Problem> {
 fn limits(limits: &Value) -> Option<String> {
     let number = |field: &str| limits[field].as_u64();
     let words = [
-        number("agents_max").map(|count| format!("at most {count} agents run at once")),
+        number("agents_max").map(|count| format!("up to {count} agents run at a time")),
         number("idle_stop_ms").map(|ms| {
             let minutes = ms.div_ceil(60_000);
-            format!("one that has nothing to do for {minutes} minutes is ended until it is needed")
+            format!("an idle agent stops after {minutes} minutes and restarts on its next message")
         }),
         number("memory_bytes_max").map(|bytes| {
             let mib = bytes >> 20;
-            format!("one that takes more than {mib} MiB is ended")
+            format!("an agent that uses more than {mib} MiB is stopped")
         }),
     ];
     let words: Vec<String> = words.into_iter().flatten().collect();
@@ -205,7 +206,7 @@ fn show_conversations(listed: &Value) -> Result<ExitCode, Problem> {
     }
     if rows.len() == 1 {
         let label = text(&listed["machine_label"]);
-        output::aside(format_args!("No agent keeps a conversation on {label}"));
+        output::aside(format_args!("No earlier conversations on {label}"));
         return Ok(ExitCode::SUCCESS);
     }
     output::raw(&output::table(&rows))?;
@@ -245,7 +246,7 @@ async fn until_listed(finder: &Finder, session: &str) -> Result<(), Problem> {
             return Ok(());
         }
         if begun.elapsed() > LISTED_WITHIN {
-            let words = format!("session {session} was launched, but its machine does not show it");
+            let words = format!("session {session} was launched, but its machine does not list it");
             return Err(Problem::new(words));
         }
         tokio::time::sleep(LISTED_PAUSE).await;
@@ -259,8 +260,9 @@ mod tests {
     #[test]
     fn what_a_machine_allows_is_said_in_words_and_no_bound_is_none() {
         let all = json!({"agents_max": 16, "idle_stop_ms": 1_800_000, "memory_bytes_max": 1 << 30});
-        let words = "at most 16 agents run at once; one that has nothing to do for 30 minutes is \
-                     ended until it is needed; one that takes more than 1024 MiB is ended";
+        let words = "up to 16 agents run at a time; an idle agent stops after 30 minutes and \
+                     restarts on its next message; an agent that uses more than 1024 MiB is \
+                     stopped";
         assert_eq!(limits(&all).as_deref(), Some(words));
         assert_eq!(limits(&json!({})), None);
         assert_eq!(limits(&Value::Null), None);

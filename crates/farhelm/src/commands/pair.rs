@@ -25,7 +25,7 @@ pub(super) async fn run(pair: Pair) -> Result<ExitCode, Problem> {
     let link = text("link");
     output::line(format_args!("code  {}", text("code")))?;
     output::line(format_args!("link  {link}"))?;
-    output::line(format_args!("for one use, until {}", text("expires_at")))?;
+    output::line(format_args!("works once, expires at {}", text("expires_at")))?;
     if let Some(code) = qr::draw(link).filter(|_| output::is_terminal()) {
         output::raw(&format!("\n{code}"))?;
     }

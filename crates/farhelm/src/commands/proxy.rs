@@ -44,7 +44,7 @@ fn relay(named: Option<&str>, data: &Path) -> Result<String, Problem> {
         });
     }
     let local = ready::read_relay_file(data).map(|file| file.url);
-    local.ok_or_else(|| Problem::usage("which relay? name it with --relay URL (or FARHELM_URL)"))
+    local.ok_or_else(|| Problem::usage("no relay given: pass --relay URL (or set FARHELM_URL)"))
 }
 
 fn token(named: Option<String>, data: &Path) -> Result<String, Problem> {
@@ -52,8 +52,8 @@ fn token(named: Option<String>, data: &Path) -> Result<String, Problem> {
     let token = named.or_else(local).map(|token| token.trim().to_owned());
     token.filter(|token| !token.is_empty()).ok_or_else(|| {
         Problem::usage(
-            "a token is needed: make one where the relay runs with `farhelm token create --role \
-             proxy`, and name it with --token (or FARHELM_TOKEN)",
+            "no token given: create one where the relay runs with `farhelm token create --role \
+             proxy`, then pass it with --token (or FARHELM_TOKEN)",
         )
     })
 }

@@ -1,6 +1,6 @@
-//! `farhelm send`: gives a message to the relay and waits for what becomes of it.
+//! `farhelm send`: sends a message and waits for its outcome.
 //!
-//! **Invariant**: the exit code is 0 only when the relay said *delivered* (or *accepted*, where
+//! **Invariant**: the exit code is 0 only if the relay reported *delivered* (or *accepted*, where
 //! that was enough).
 
 use std::io::Read as _;
@@ -57,8 +57,8 @@ pub(super) async fn run(send: Send) -> Result<ExitCode, Problem> {
     let Some(timeout_ms) = send.timeout_ms else { return waited.await };
     let Ok(end) = tokio::time::timeout(Duration::from_millis(timeout_ms), waited).await else {
         return Err(Problem::new(format!(
-            "nothing more was heard of the message in {timeout_ms} ms; send it again with --id \
-             {id}: it cannot arrive twice"
+            "the message was not confirmed within {timeout_ms} ms. Send it again with --id {id}: \
+             it cannot arrive twice"
         )));
     };
     end
@@ -79,8 +79,8 @@ impl Wait<'_> {
         self.is_explained = true;
         if self.accepted {
             output::aside(
-                "waiting: the agent is busy, or its machine is away. Ctrl-C ends the waiting, \
-                 not the message",
+                "waiting: the agent is busy, or its machine is offline. Ctrl-C stops waiting; \
+                 the message stays queued",
             );
         }
     }
@@ -99,7 +99,7 @@ impl Wait<'_> {
             ) => None,
             Heard::Lost { words, failures } => {
                 if failures <= 1 {
-                    output::aside(format_args!("the relay is away ({words}); trying again"));
+                    output::aside(format_args!("cannot reach the relay ({words}); reconnecting"));
                 }
                 None
             }
@@ -114,7 +114,9 @@ impl Wait<'_> {
             if !self.troubled {
                 self.troubled = true;
                 let words = output::tame(frame["message"].as_str().unwrap_or_default());
-                output::aside(format_args!("the relay has trouble ({words}); trying again"));
+                output::aside(format_args!(
+                    "the relay could not record the message ({words}); retrying"
+                ));
             }
             return None;
         }
@@ -135,9 +137,9 @@ impl Wait<'_> {
             }
             "message_failed" => {
                 let printed = if self.send.json { output::json(frame) } else { Ok(()) };
-                Some(printed.and(Err(failed("the message failed", &frame["error"]))))
+                Some(printed.and(Err(failed("message failed to send", &frame["error"]))))
             }
-            "connection_error" => Some(Err(failed("the relay refused", frame))),
+            "connection_error" => Some(Err(failed("the relay rejected the message", frame))),
             _ => None,
         }
     }
@@ -155,7 +157,7 @@ fn refusal(kind: &str, frame: &Value) -> Option<Result<ExitCode, Problem>> {
     let ours = kind == "connection_error"
         && frame["client_message_id"].is_null()
         && frame["code"] != "resume_cursor_invalid";
-    ours.then(|| Err(failed("the relay refused", frame)))
+    ours.then(|| Err(failed("the relay rejected the message", frame)))
 }
 
 fn failed(what: &str, error: &Value) -> Problem {
@@ -166,10 +168,10 @@ fn failed(what: &str, error: &Value) -> Problem {
 fn standard_input() -> Result<String, Problem> {
     let mut text = String::new();
     let read = std::io::stdin().lock().take(INPUT_BYTES_MAX).read_to_string(&mut text);
-    read.context("the message cannot be read from standard input")?;
+    read.context("could not read the message from standard input")?;
     let text = text.trim_end_matches(['\n', '\r']).to_owned();
     if text.is_empty() {
-        return Err(Problem::usage("there is no message on standard input"));
+        return Err(Problem::usage("standard input contains no message"));
     }
     Ok(text)
 }

@@ -21,7 +21,7 @@ pub(super) async fn run(asked: Sessions) -> Result<ExitCode, Problem> {
         return Ok(ExitCode::SUCCESS);
     }
     if sessions.is_empty() {
-        output::aside("There are no sessions yet; start one with: farhelm launch demo");
+        output::aside("No sessions yet. Start one with: farhelm launch demo");
         return Ok(ExitCode::SUCCESS);
     }
     let heading = ["SESSION", "AGENT", "STATUS", "ACTIVITY", "MACHINE", "EVENTS", "NAME"];

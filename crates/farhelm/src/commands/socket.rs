@@ -1,6 +1,6 @@
-//! A socket of any dialect that is opened again as often as it takes.
+//! A socket of any dialect that reconnects as often as needed.
 //!
-//! Not here: what is said on it.
+//! Not here: the messages on it.
 
 use std::time::Duration;
 

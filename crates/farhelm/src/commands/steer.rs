@@ -37,7 +37,7 @@ pub(super) async fn interrupt(interrupt: Interrupt) -> Result<ExitCode, Problem>
 pub(super) async fn close(close: Close) -> Result<ExitCode, Problem> {
     let order = Order { session: &close.session, kind: "close_session", more: json!({}) };
     let told = order.carry_out(&close.reach).await?;
-    print(close.json, &told, "closed; its history stays")
+    print(close.json, &told, "closed; you can still read the conversation")
 }
 
 struct Order<'a> {
@@ -93,8 +93,8 @@ pub(super) async fn exchange(
             Heard::Lost { words, .. } => {
                 if is_said && !is_launch {
                     return Err(Problem::new(format!(
-                        "the relay went away before it answered ({words}); look with \
-                         `farhelm tail` whether it was done"
+                        "lost the relay before it answered ({words}); run `farhelm tail` to see \
+                         whether the command took effect"
                     )));
                 }
                 patience.lost(Instant::now());

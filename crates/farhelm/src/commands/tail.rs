@@ -1,6 +1,6 @@
 //! `farhelm tail`: follows a session until Ctrl-C, or until it is closed.
 //!
-//! **Invariant**: every event is shown once, in order, however often the relay goes away.
+//! **Invariant**: every event is shown once, in order, however often the relay disconnects.
 
 mod dialect;
 
@@ -82,7 +82,7 @@ impl Screen {
             Heard::Lost { words, failures } => {
                 if failures <= 1 {
                     output::raw(&self.line_end())?;
-                    output::aside(format_args!("the relay is away ({words}); trying again"));
+                    output::aside(format_args!("cannot reach the relay ({words}); reconnecting"));
                 }
                 Ok(())
             }
@@ -113,7 +113,10 @@ impl Screen {
             }
             Happening::Anew { session, messages, last_sequence } if session == self.session => {
                 self.shown = self.shown.max(last_sequence);
-                output::aside("the relay no longer has the rest; from its beginning:");
+                output::aside(
+                    "the relay no longer has the missed events; showing the session from its \
+                     beginning:",
+                );
                 if self.is_json {
                     return output::json(&json!({ "type": "history_snapshot",
                         "session_id": session, "last_sequence": last_sequence,

@@ -1,4 +1,4 @@
-//! `farhelm token`: through the relay that runs; when none does, in its store.
+//! `farhelm token`: through the running relay, or directly in its store when none runs.
 
 use std::process::ExitCode;
 
@@ -29,8 +29,8 @@ pub(super) async fn run(task: TokenTask) -> Result<ExitCode, Problem> {
             let text = |key: &str| made[key].as_str().unwrap_or_default();
             output::line(text("token"))?;
             output::aside(format_args!(
-                "This is token {} ({role}). It is shown only now; end it with: farhelm token \
-                 revoke {}",
+                "This is token {} ({role}). It will not be shown again. Revoke it with: farhelm \
+                 token revoke {}",
                 text("id"),
                 text("id")
             ));
@@ -50,7 +50,7 @@ pub(super) async fn run(task: TokenTask) -> Result<ExitCode, Problem> {
             if revoke.json {
                 return print(&revoked);
             }
-            output::aside(format_args!("{} opens nothing any more", revoke.id));
+            output::aside(format_args!("revoked {}", revoke.id));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -111,7 +111,8 @@ async fn in_store(reach: &Reach, ask: &Ask, silent: Problem) -> Result<Value, Pr
         }
         Ask::Revoke(id) => {
             if !auth.revoke(&id.as_str().into(), now).await.map_err(Problem::new)? {
-                let words = "No valid token has this id; list them with farhelm token list";
+                let words = "No valid token has this id. Run `farhelm token list` to list the \
+                             tokens";
                 return Err(Problem::new(words));
             }
             Ok(json!({ "id": id, "revoked": true }))
@@ -163,5 +164,5 @@ fn meaning(role: RoleWord) -> Role {
 fn plain(id: &str) -> Result<&str, Problem> {
     let fits =
         !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
-    if fits { Ok(id) } else { Err(Problem::usage(format!("{id:?} is no id of a token"))) }
+    if fits { Ok(id) } else { Err(Problem::usage(format!("{id:?} is not a token id"))) }
 }

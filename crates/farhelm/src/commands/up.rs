@@ -1,4 +1,4 @@
-//! `farhelm up` and `farhelm relay`: start, say where, and stop when asked.
+//! `farhelm up` and `farhelm relay`: start, print the address, and stop on request.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -57,9 +57,9 @@ pub(super) async fn up(up: Up) -> Result<ExitCode, Problem> {
         ended = tokio::select! {
             () = stop.asked() => Ok(()),
             ended = &mut machine => Err(Problem::new(match ended {
-                Ok(Ok(())) => "the proxy ended by itself".to_owned(),
+                Ok(Ok(())) => "the proxy stopped unexpectedly".to_owned(),
                 Ok(Err(fault)) => fault.to_string(),
-                Err(error) => format!("the proxy broke down: {error}"),
+                Err(error) => format!("the proxy crashed: {error}"),
             })),
         };
     }
@@ -93,7 +93,7 @@ pub(super) async fn relay(relay: Relay) -> Result<ExitCode, Problem> {
 async fn finish(farewell: impl Future<Output = ()>, stop: &mut Stop) {
     tokio::select! {
         () = farewell => {}
-        () = stop.asked() => tracing::warn!("stopping at once"),
+        () = stop.asked() => tracing::warn!("stopping immediately"),
     }
 }
 
@@ -136,12 +136,13 @@ async fn greet(served: &Served, serve: &Serve, has_demo: bool) {
             let place = if is_reachable { "another device" } else { "this computer" };
             let _ = writeln!(
                 words,
-                "\nA link to come in from {place}, for one use within 5 minutes (`{farhelm} \
-                 pair{folder}` makes more):\n  {link}"
+                "\nOpen this link on {place}. It works once, within 5 minutes (`{farhelm} \
+                 pair{folder}` creates another):\n  {link}"
             );
             if !is_reachable {
                 words.push_str(
-                    "Other devices cannot reach it yet; docs/reach.md tells how they can.\n",
+                    "Other devices cannot connect yet. docs/reach.md explains how to let them \
+                     in.\n",
                 );
             }
             if output::is_terminal()
@@ -150,7 +151,7 @@ async fn greet(served: &Served, serve: &Serve, has_demo: bool) {
                 let _ = write!(words, "\n{code}");
             }
         }
-        Err(fault) => tracing::warn!(%fault, "no pairing code could be made"),
+        Err(fault) => tracing::warn!(%fault, "could not create a pairing code"),
     }
     if has_demo {
         let _ = write!(
@@ -159,7 +160,7 @@ async fn greet(served: &Served, serve: &Serve, has_demo: bool) {
              demo{folder}\n  {farhelm} send demo{folder} \"say: hello there\"\n"
         );
     }
-    words.push_str("\nCtrl-C stops it.\n");
+    words.push_str("\nPress Ctrl-C to stop.\n");
     let _ = output::raw(&words);
 }
 

@@ -1,4 +1,4 @@
-//! The agents of this computer, and how much they may take.
+//! Checks the agents of this computer and their limits.
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ fn of_agent(offer: &AgentOffer) -> Look {
         look.advice.clone_from(&offer.install);
         return look;
     }
-    let version = offer.version.as_deref().unwrap_or("of unknown version");
+    let version = offer.version.as_deref().unwrap_or("(unknown version)");
     match offer.is_logged_in {
-        Some(true) => Look::ok("agent", format!("{name} {version}, with a credential")),
+        Some(true) => Look::ok("agent", format!("{name} {version}, logged in")),
         None => Look::ok("agent", format!("{name} {version}")),
         Some(false) => {
-            let mut look = Look::note("agent", format!("{name} {version}, without a credential"));
-            look.advice = Some(format!("start {} by itself once, and log in", offer.agent));
+            let mut look = Look::note("agent", format!("{name} {version}, not logged in"));
+            look.advice = Some(format!("start {} once in a terminal and log in", offer.agent));
             look
         }
     }
@@ -39,20 +39,20 @@ fn of_agent(offer: &AgentOffer) -> Look {
 
 fn guards(agents: &Hosting) -> Look {
     let idle = match agents.idle_stop_minutes {
-        0 => "are never ended for being idle".to_owned(),
-        minutes => format!("are ended after {minutes} minutes without work"),
+        0 => "idle agents keep running".to_owned(),
+        minutes => format!("idle agents stop after {minutes} minutes"),
     };
     let memory = match agents.agent_memory_mib {
-        0 => "may take any memory".to_owned(),
-        mib => format!("may take {mib} MiB each"),
+        0 => "no memory limit".to_owned(),
+        mib => format!("{mib} MiB of memory each"),
     };
-    let words = format!("at most {} agents run at once, {idle}, and {memory}", agents.agents_max);
+    let words = format!("at most {} agents at a time; {idle}; {memory}", agents.agents_max);
     Look::ok("guards", words)
 }
 
 fn of_root(root: &str) -> Option<Look> {
     let is_there = std::path::Path::new(root).is_dir();
-    let words = format!("{root} is an allowed root, but no folder");
-    let advice = "make the folder, or take it out of allowed-roots";
+    let words = format!("{root} is an allowed root, but not a folder");
+    let advice = "create the folder, or remove it from allowed-roots";
     (!is_there).then(|| Look::wrong("roots", words, advice))
 }

@@ -1,4 +1,4 @@
-//! Panels of IDEs: what is there, what changed, and what an open debug port means.
+//! Checks panels of IDEs: what is there, what changed, and the risk of an open debug port.
 
 use std::path::Path;
 
@@ -8,9 +8,9 @@ use super::Look;
 use crate::arguments::Ide;
 
 /// What every debug port is, whoever opened it.
-const WARNING: &str = "every program of this computer that can reach a debug port has full \
-                       control of that IDE: it can read and type anything in it, with your rights. \
-                       Open one only on a computer that is yours alone, and close the IDE when you \
+const WARNING: &str = "any program on this computer that can reach a debug port has full control \
+                       of that IDE: it can read and type anything in it, with your rights. Open \
+                       one only on a computer that nobody else uses, and close the IDE when you \
                        are done";
 
 /// Everything when it is asked for alone; else only what concerns a configured machine.
@@ -22,7 +22,7 @@ pub(super) async fn look(ide: &Ide, data: &Path, is_alone: bool) -> Vec<Look> {
         .iter()
         .map(|(file, fault)| {
             let words = format!("{}: {fault}", file.display());
-            Look::wrong("profile", words, "mend the file; until then the built-in profile counts")
+            Look::wrong("profile", words, "fix the file; until then the built-in profile is used")
         })
         .collect();
     let ports = config.all_ports();
@@ -30,11 +30,11 @@ pub(super) async fn look(ide: &Ide, data: &Path, is_alone: bool) -> Vec<Look> {
         if is_alone {
             let words = "no debug port of an IDE or browser is configured";
             let mut look = Look::note("ide", words);
-            look.advice = Some("name one with --ide-ports PORT; docs/ide.md tells more".to_owned());
+            look.advice = Some("set one with --ide-ports PORT; see docs/ide.md".to_owned());
             looks.push(look);
         }
     } else {
-        let mut warning = Look::note("ide", format!("{} may be attached to", ports.join(", ")));
+        let mut warning = Look::note("ide", format!("Farhelm attaches to {}", ports.join(", ")));
         warning.advice = Some(WARNING.to_owned());
         looks.push(warning);
     }
@@ -46,7 +46,7 @@ pub(super) async fn look(ide: &Ide, data: &Path, is_alone: bool) -> Vec<Look> {
         }
         let panels: Vec<_> = seen.targets.iter().flat_map(|target| &target.panels).collect();
         if panels.is_empty() {
-            let words = format!("a browser answers at {port}, and no agent's panel is open in it");
+            let words = format!("a browser responds at {port}, but no agent panel is open in it");
             looks.push(Look::note("ide", words));
         }
         looks.extend(panels.into_iter().map(|panel| of_panel(panel, port)));
@@ -69,8 +69,11 @@ fn of_panel(panel: &SeenPanel, port: &str) -> Look {
         .map(|landmark| landmark.name)
         .collect();
     if !missing.is_empty() {
-        let words = format!("{name} at {port} looks otherwise: {} not found", missing.join(", "));
-        let advice = "`farhelm doctor cdp` proposes what moved";
+        let words = format!(
+            "{name} at {port} no longer matches its profile: {} not found",
+            missing.join(", ")
+        );
+        let advice = "run `farhelm doctor cdp` for proposed fixes";
         let proposed = advice_of(&panel.proposals);
         return Look::wrong("panel", words, proposed.unwrap_or_else(|| advice.to_owned()));
     }
@@ -79,7 +82,7 @@ fn of_panel(panel: &SeenPanel, port: &str) -> Look {
     if fallbacks.is_empty() {
         return Look::ok("panel", format!("{name} at {port}"));
     }
-    let words = format!("{name} at {port}, found by a fallback: {}", fallbacks.join(", "));
+    let words = format!("{name} at {port}, found by fallback selectors: {}", fallbacks.join(", "));
     Look::note("panel", words)
 }
 
@@ -88,12 +91,13 @@ fn kept(data: &Path, profiles: &ProfileSet) -> Vec<Look> {
     let of_saved = |saved: proxy::panels::Skeleton| {
         let profile = profiles.get(&saved.profile).filter(|it| it.revision == saved.revision);
         let Some(profile) = profile else {
-            let words = format!("{} had changed, and has another profile since", saved.profile);
+            let words =
+                format!("{} had changed; its profile has been updated since", saved.profile);
             return Look::note("skeleton", words);
         };
-        let words = format!("{} looked otherwise than revision {}", saved.profile, saved.revision);
-        let advice =
-            "nothing like what is missing was found in it; look with `farhelm cdp inspect`";
+        let words =
+            format!("{} did not match revision {} of its profile", saved.profile, saved.revision);
+        let advice = "found no replacement for the missing parts; look with `farhelm cdp inspect`";
         let proposed = advice_of(&saved.proposals(profile));
         Look::wrong("skeleton", words, proposed.unwrap_or_else(|| advice.to_owned()))
     };
@@ -102,6 +106,6 @@ fn kept(data: &Path, profiles: &ProfileSet) -> Vec<Look> {
 
 /// What may have moved, and what to do with it.
 fn advice_of(proposals: &[String]) -> Option<String> {
-    let how = "put what is right into a copy of the profile, in the folder of your own ones";
-    (!proposals.is_empty()).then(|| format!("{}; {how} (docs/ide.md)", proposals.join("; ")))
+    let how = "copy the profile to your own profiles folder and put the right selectors there";
+    (!proposals.is_empty()).then(|| format!("{}; {how} (see docs/ide.md)", proposals.join("; ")))
 }

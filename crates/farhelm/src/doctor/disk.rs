@@ -1,4 +1,4 @@
-//! The data folder, its rights, its room, its lock and its database.
+//! Checks the data folder: permissions, free space, lock and database.
 
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
@@ -16,7 +16,8 @@ const CHECKED_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 
 pub(super) fn look(data: &Path) -> Vec<Look> {
     if !data.is_dir() {
-        let words = format!("{} is not there yet; the first `farhelm up` makes it", data.display());
+        let words =
+            format!("{} does not exist yet; the first `farhelm up` creates it", data.display());
         return vec![Look::note("data", words)];
     }
     let mut looks = vec![Look::ok("data", data.display().to_string())];
@@ -33,10 +34,10 @@ fn writable(data: &Path) -> Look {
     let written = std::fs::write(&probe, b"x");
     let _ = std::fs::remove_file(&probe);
     match written {
-        Ok(()) => Look::ok("rights", "files can be written"),
+        Ok(()) => Look::ok("rights", "permissions OK"),
         Err(error) => {
-            let advice = "give yourself the rights to the folder, or choose another with --data";
-            Look::wrong("rights", format!("no file can be written ({error})"), advice)
+            let advice = "give yourself write access to the folder, or choose another with --data";
+            Look::wrong("rights", format!("cannot write to the folder ({error})"), advice)
         }
     }
 }
@@ -51,11 +52,7 @@ fn private(data: &Path) -> Option<Look> {
         .map(|name| data.join(name))
         .find(|path| path.metadata().is_ok_and(|found| found.permissions().mode() & 0o077 != 0))?;
     let open = open.display();
-    Some(Look::wrong(
-        "tokens",
-        format!("{open} can be read by others"),
-        format!("chmod 600 {open}"),
-    ))
+    Some(Look::wrong("tokens", format!("other users can read {open}"), format!("chmod 600 {open}")))
 }
 
 #[cfg(not(unix))]
@@ -69,7 +66,7 @@ fn room(data: &Path) -> Option<Look> {
     let free_bytes = found.f_bavail.saturating_mul(found.f_frsize);
     let words = format!("{} MiB free", free_bytes / (1024 * 1024));
     Some(if free_bytes < ROOM_BYTES_MIN {
-        Look::wrong("disk", words, "free some space: a full disk records nothing")
+        Look::wrong("disk", words, "free some space: Farhelm cannot save anything on a full disk")
     } else {
         Look::ok("disk", words)
     })
@@ -85,35 +82,35 @@ fn lock(data: &Path) -> Look {
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Look::note("lock", "no relay has used this folder");
+            return Look::note("lock", "no relay has used this folder yet");
         }
         Err(error) => {
-            let words = format!("{} cannot be opened ({error})", path.display());
-            return Look::wrong("lock", words, "give yourself the rights to it");
+            let words = format!("cannot open {} ({error})", path.display());
+            return Look::wrong("lock", words, "give yourself read access to it");
         }
     };
     // Shared, and let go at once: an `up` that starts at this very moment would be refused.
     match file.try_lock_shared() {
-        Ok(()) => Look::note("lock", "no relay runs on this folder"),
+        Ok(()) => Look::note("lock", "no relay is running in this folder"),
         Err(TryLockError::WouldBlock) => {
             let holder = std::fs::read_to_string(&path).unwrap_or_default();
             Look::ok("lock", format!("held by process {}", holder.trim()))
         }
         Err(TryLockError::Error(error)) => {
-            let advice = "keep the data on a local disk that can lock files";
-            Look::wrong("lock", format!("cannot be tried ({error})"), advice)
+            let advice = "keep the data folder on a local disk that supports file locks";
+            Look::wrong("lock", format!("cannot check the lock ({error})"), advice)
         }
     }
 }
 
 fn database(path: &Path) -> Look {
-    let restore = "restore a backup of it, or move it away to start with an empty one";
+    let restore = "restore a backup, or move the file away to start with an empty database";
     match path.metadata() {
         Ok(_) => {}
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Look::note("database", "not there yet");
+            return Look::note("database", "does not exist yet");
         }
-        Err(error) => return Look::wrong("database", error.to_string(), "look at its rights"),
+        Err(error) => return Look::wrong("database", error.to_string(), "check its permissions"),
     }
     match store::check(path, CHECKED_BYTES_MAX) {
         Ok(Checked { soundness: Soundness::Damaged(told), .. }) => {
@@ -121,14 +118,18 @@ fn database(path: &Path) -> Look {
         }
         Ok(Checked { version, size_bytes, soundness }) => {
             let sound = soundness == Soundness::Sound;
-            let checked = if sound { "sound" } else { "too large to check here" };
+            let checked = if sound { "OK" } else { "too large to check" };
             let size = size(size_bytes);
             Look::ok("database", format!("format {version}, {size}, {checked}"))
         }
-        Err(Fault::NotALedger { detail, .. }) => {
-            Look::wrong("database", format!("it is not a Farhelm database ({detail})"), restore)
+        Err(Fault::NotALedger { detail, .. }) => Look::wrong(
+            "database",
+            format!("the file is not a Farhelm database ({detail})"),
+            restore,
+        ),
+        Err(fault) => {
+            Look::wrong("database", format!("cannot read the database ({fault})"), restore)
         }
-        Err(fault) => Look::wrong("database", format!("it cannot be read ({fault})"), restore),
     }
 }
 

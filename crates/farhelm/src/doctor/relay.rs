@@ -1,4 +1,5 @@
-//! The relay: is one there, how fast does it answer, who is connected; and is its port free.
+//! Checks the relay: whether it runs, how fast it responds, which machines are connected, and
+//! whether its port is free.
 
 use std::net::TcpListener;
 use std::time::Instant;
@@ -31,9 +32,9 @@ pub(super) async fn look(asked: &Doctor) -> Result<Vec<Look>, Problem> {
     };
     let took_ms = begun.elapsed().as_millis();
     let version = alive["version"].as_str().unwrap_or("?");
-    let words = format!("version {version} at {}, answers in {took_ms} ms", found.url);
+    let words = format!("version {version} at {}, responds in {took_ms} ms", found.url);
     let mut looks = vec![if took_ms > SLOW_MS {
-        Look::wrong("relay", words, "the machine or the network is busy; look at its load")
+        Look::wrong("relay", words, "slow response: check the load of the machine and the network")
     } else {
         Look::ok("relay", words)
     }];
@@ -46,16 +47,21 @@ pub(super) async fn look(asked: &Doctor) -> Result<Vec<Look>, Problem> {
 fn silent(asked: &Doctor, finder: &Finder, found: &Found, fault: &HttpFault) -> Vec<Look> {
     match fault {
         HttpFault::Silent(error) if finder.is_local() => {
-            let words = format!("relay.json names {}, where nobody answers ({error})", found.url);
-            let advice = "it was probably killed; start it again with: farhelm up";
+            let words =
+                format!("relay.json names {}, but nothing responds there ({error})", found.url);
+            let advice = "the relay was probably killed; start it again with: farhelm up";
             vec![Look::wrong("relay", words, advice), port(asked)]
         }
         HttpFault::Silent(error) => {
-            let words = format!("nobody answers at {} ({error})", found.url);
-            vec![Look::wrong("relay", words, "check the address, and that the relay runs there")]
+            let words = format!("nothing responds at {} ({error})", found.url);
+            vec![Look::wrong(
+                "relay",
+                words,
+                "check the address, and that a relay is running there",
+            )]
         }
         HttpFault::Refused { status, message, .. } => {
-            let words = format!("{} answers {status}: {message}", found.url);
+            let words = format!("{} responded with {status}: {message}", found.url);
             vec![Look::wrong("relay", words, "check the address and the token")]
         }
     }
@@ -63,9 +69,9 @@ fn silent(asked: &Doctor, finder: &Finder, found: &Found, fault: &HttpFault) -> 
 
 async fn ready(found: &Found) -> Look {
     match http::ask_at(found, Method::GET, "/readyz", None).await {
-        Ok(_) => Look::ok("ledger", "can be read"),
+        Ok(_) => Look::ok("ledger", "readable"),
         Err(HttpFault::Refused { message, .. } | HttpFault::Silent(message)) => {
-            Look::wrong("ledger", message, "look at the relay's log, the disk and its rights")
+            Look::wrong("ledger", message, "check the relay's log, the disk and its permissions")
         }
     }
 }
@@ -74,7 +80,7 @@ fn proxies(alive: &Value) -> Look {
     match alive["connections"]["proxies"].as_i64() {
         Some(0) | None => {
             let advice = "start one with: farhelm up, or farhelm proxy on another machine";
-            Look::wrong("machines", "no proxy is connected: no agent can be reached", advice)
+            Look::wrong("machines", "no machine is connected: no agent can be used", advice)
         }
         Some(count) => Look::ok("machines", format!("{count} connected")),
     }
@@ -88,7 +94,7 @@ async fn token(found: &Found) -> Look {
             Look::ok("token", format!("accepted; {count} {sessions}"))
         }
         Err(HttpFault::Refused { message, .. } | HttpFault::Silent(message)) => {
-            let advice = "make one with: farhelm token create, where the relay runs";
+            let advice = "create one where the relay runs, with: farhelm token create";
             Look::wrong("token", message, advice)
         }
     }
@@ -98,8 +104,9 @@ fn port(asked: &Doctor) -> Look {
     match TcpListener::bind(asked.listen) {
         Ok(_) => Look::ok("port", format!("{} is free", asked.listen)),
         Err(error) => {
-            let words = format!("{} cannot be used ({error})", asked.listen);
-            let advice = "stop what uses it, or choose another with --listen (port 0: any)";
+            let words = format!("cannot listen on {} ({error})", asked.listen);
+            let advice = "stop the program that uses it, or choose another address with --listen \
+                          (port 0: any free port)";
             Look::wrong("port", words, advice)
         }
     }

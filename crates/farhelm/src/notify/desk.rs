@@ -1,16 +1,17 @@
-//! The desk: what is worth a call, and when. Events and the time go in, matters come out.
+//! Decides what is worth a notification, and when. Events and the time go in, matters come out.
 //!
-//! A matter rests for [`REST_MS`] first: a page that is being reloaded, or a command that is about
-//! to end, is nobody who left. Then a run that ended or a message that failed is told if nobody is
-//! watching its session, and forgotten otherwise. A question is kept for as long as it waits: it
-//! is told as soon as nobody is watching, and never after it was answered. After a restart, those
-//! that wait and of which nobody was told rest for [`RETURN_MS`]: whoever watched comes back first.
+//! A matter is first held for [`REST_MS`]: a page that is reloading, or a command that is about to
+//! end, does not mean that nobody is watching. Then a run that ended or a message that failed is
+//! notified if nobody is watching its session, and dropped otherwise. A question is kept for as
+//! long as it is open: it is notified as soon as nobody is watching, and never after it was
+//! answered. After a restart, open questions that were not notified yet are held for [`RETURN_MS`],
+//! so that watchers can reconnect first.
 //!
-//! **Invariant**: at most [`SESSION_CALLS_MAX`] calls about one session and [`CALLS_MAX`] in all
-//! within [`WINDOW_MS`]. Questions wait for their turn; what else does not fit is counted, and the
-//! next call says how much it was.
+//! **Invariant**: at most [`SESSION_CALLS_MAX`] notifications about one session and [`CALLS_MAX`]
+//! in all within [`WINDOW_MS`]. Questions wait for their turn. Other matters that exceed the limit
+//! are counted, and the next notification says how many there were.
 //!
-//! Not here: how it is worded (`notice`), who is called (`target`).
+//! Not here: the text (`notice`), the receiver (`target`).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,7 +1,7 @@
-//! The line to one target: a short queue, a task of its own, and a few attempts at each call.
+//! The queue of one target: short, with its own task, and a few attempts per notification.
 //!
-//! **Invariant**: nobody waits for a target. A call that finds the queue full is counted, and the
-//! next one that fits says so.
+//! **Invariant**: nobody waits for a target. A notification that finds the queue full is counted,
+//! and the next one that fits reports it.
 //!
 //! Not here: the attempt itself (`target`).
 
@@ -53,7 +53,7 @@ async fn work(target: Target, mut waiting: mpsc::Receiver<Notice>, taken: mpsc::
         match insist(&target, &notice).await {
             Ok(()) => {
                 if is_down {
-                    tracing::info!("{name} can be notified again");
+                    tracing::info!("{name} works again");
                 }
                 (is_down, lost) = (false, 0);
                 if let Some(asked) = notice.asked() {
@@ -63,10 +63,10 @@ async fn work(target: Target, mut waiting: mpsc::Receiver<Notice>, taken: mpsc::
             Err(why) => {
                 lost += 1;
                 if is_down {
-                    tracing::debug!("{name} could still not be notified: {why}");
+                    tracing::debug!("could still not notify {name}: {why}");
                 } else {
-                    let next = "; this is said once until it works again (docs/notify.md)";
-                    tracing::warn!("{name} could not be notified: {why}{next}");
+                    let next = "; logged once until it works again (docs/notify.md)";
+                    tracing::warn!("could not notify {name}: {why}{next}");
                 }
                 is_down = true;
             }

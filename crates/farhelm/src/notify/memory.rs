@@ -1,12 +1,12 @@
-//! What was told, over a restart: the questions that wait and of which somebody knows.
+//! Remembers across restarts which open questions were already notified.
 //!
-//! What waits is in the ledger. That somebody was called is in no event, because it is nobody's
-//! business but the caller's; so it is kept here, as one small value beside the ledger.
+//! Open questions are in the ledger. That somebody was notified is in no event, because it concerns
+//! only the notifier; it is kept here, as one small value beside the ledger.
 //!
-//! **Invariant**: noted after a target took the call. A crash in between tells it twice; never is
-//! it told to nobody because it was noted too early.
+//! **Invariant**: a notification is noted after a target accepted it. A crash in between sends it
+//! twice; it is never lost because it was noted too early.
 //!
-//! Not here: what is told and when (`desk`).
+//! Not here: what is sent and when (`desk`).
 
 use relay::Tasks;
 use store::{Fault, Vault};
@@ -58,7 +58,7 @@ async fn write_down(mut vault: Box<dyn Vault>, mut notes: watch::Receiver<Vec<As
         let Ok((back, result)) = work.await else { return };
         vault = back;
         if let Err(fault) = result {
-            tracing::warn!("what was notified could not be noted: {fault}");
+            tracing::warn!("could not save which questions were notified: {fault}");
         }
     }
 }

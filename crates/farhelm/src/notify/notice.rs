@@ -1,8 +1,8 @@
-//! A call in words: what waits, and where.
+//! The text of a notification: what needs attention, and where.
 //!
 //! **Invariant**: every text in it went through `words`.
 //!
-//! Not here: whether it is told (`desk`), how it travels (`target`).
+//! Not here: whether it is sent (`desk`), how it travels (`target`).
 
 use std::fmt::Write as _;
 
@@ -78,21 +78,24 @@ impl Notice {
             Matter::Asked(question) => {
                 prompt_id = Some(question.id.to_string());
                 waiting.clone_from(&question.command);
-                (Kind::PromptWaits, "waits for you", question.words.clone())
+                (Kind::PromptWaits, "needs your answer", question.words.clone())
             }
             Matter::Ended(outcome) => match outcome {
-                Outcome::Completed => (Kind::RunEnded, "is done", String::new()),
+                Outcome::Completed => (Kind::RunEnded, "finished", String::new()),
                 Outcome::Interrupted => (Kind::RunEnded, "was interrupted", String::new()),
                 Outcome::Cut(cut) => (Kind::RunEnded, "was interrupted", cut.why.clone()),
-                Outcome::Failed(words) => (Kind::RunEnded, "gave up", words.clone()),
+                Outcome::Failed(words) => (Kind::RunEnded, "failed", words.clone()),
             },
-            Matter::Failed(words) => (Kind::SendFailed, "did not get a message", words.clone()),
+            Matter::Failed(words) => (Kind::SendFailed, "did not receive a message", words.clone()),
         };
         let question = prompt_id.as_deref().map(|id| format!("/p/{}", escaped(id)));
         let mut lines = vec![words, place(&agent, machine.as_deref(), workspace.as_deref())];
         lines.retain(|line| !line.is_empty());
         if call.left_out > 0 {
-            lines.push(format!("{} more since the last time were not told.", call.left_out));
+            lines.push(format!(
+                "{} more notifications were left out since the last one.",
+                call.left_out
+            ));
         }
         Self {
             id: format!("{}-{}", call.session, call.sequence.0),
@@ -123,7 +126,7 @@ impl Notice {
     pub(super) fn add_left_out(&mut self, more: u64) {
         if more > 0 {
             self.left_out += more;
-            let line = format!("\n{more} more were lost on the way.");
+            let line = format!("\n{more} more notifications could not be delivered.");
             self.text.push_str(&line);
         }
     }

@@ -1,5 +1,5 @@
-//! A command that is called: the notice as JSON on its standard input, and in variables what a
-//! line of shell needs.
+//! A command as a target: it gets the notice as JSON on standard input, and in variables what a
+//! shell one-liner needs.
 //!
 //! **Invariant**: nothing that an agent wrote is part of the command itself.
 
@@ -24,14 +24,14 @@ pub(super) async fn run(command: &str, notice: &Notice, body: &[u8]) -> Result<(
         .kill_on_drop(true);
     #[cfg(unix)]
     shell.process_group(0);
-    let child = shell.spawn().map_err(|error| format!("it does not start: {error}"))?;
+    let child = shell.spawn().map_err(|error| format!("it could not be started: {error}"))?;
     let mut running = Running(child);
     if let Some(mut input) = running.0.stdin.take() {
         // A command need not read what it is told.
         let _ = input.write_all(body).await;
     }
     let ended = running.0.wait().await.map_err(|error| error.to_string())?;
-    if ended.success() { Ok(()) } else { Err(format!("it ended with {ended}")) }
+    if ended.success() { Ok(()) } else { Err(format!("it failed with {ended}")) }
 }
 
 #[cfg(unix)]

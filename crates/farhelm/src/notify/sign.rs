@@ -1,4 +1,4 @@
-//! HMAC-SHA256 (RFC 2104), so that whoever is called can tell who calls.
+//! HMAC-SHA256 (RFC 2104), so that the receiver of a notification can verify its sender.
 
 use std::fmt::Write as _;
 

@@ -1,9 +1,10 @@
-//! Whom a call reaches: an ntfy topic, a webhook, a command. One attempt at one call.
+//! The receivers of notifications: an ntfy topic, a webhook, a command. One attempt per
+//! notification.
 //!
-//! **Invariant**: neither an address, which may be all that protects a topic, nor a secret is in
-//! any words that come out of here; an attempt is bounded in time.
+//! **Invariant**: no text from here contains a secret or an address, which may be all that protects
+//! a topic. An attempt is bounded in time.
 //!
-//! Not here: trying again (`line`), what is said (`notice`).
+//! Not here: trying again (`line`), the text (`notice`).
 
 use std::fmt;
 use std::time::Duration;
@@ -105,7 +106,7 @@ impl Target {
                 }
             }
         };
-        let late = || Err(Miss::Later("it took too long".to_owned()));
+        let late = || Err(Miss::Later("no response in time".to_owned()));
         tokio::time::timeout(ATTEMPT_WITHIN, attempt).await.unwrap_or_else(|_| late())
     }
 }
@@ -133,10 +134,11 @@ impl Place {
             request = request.header(*name, value);
         }
         let request = request.body(Full::new(body));
-        let request = request.map_err(|_| Miss::Never("its credential is no text".to_owned()))?;
+        let request = request
+            .map_err(|_| Miss::Never("its token cannot be sent in an HTTP header".to_owned()))?;
         let (status, _) =
             http::converse(stream, request, ANSWER_BYTES_MAX).await.map_err(Miss::Later)?;
-        let words = format!("it answered {}", status.as_u16());
+        let words = format!("it responded with {}", status.as_u16());
         match status.as_u16() {
             200..300 => Ok(()),
             408 | 425 | 429 => Err(Miss::Later(words)),

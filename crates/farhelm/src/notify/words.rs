@@ -1,9 +1,9 @@
-//! What agents and people wrote, made fit for a lock screen and for other programs.
+//! Cleans text from agents and people for lock screens and for other programs.
 //!
-//! **Invariant**: every text is bounded and carries no control characters, nor any that turn the
-//! direction of text or are not seen.
+//! **Invariant**: every text is bounded and contains no control characters, no invisible
+//! characters, and none that change the direction of text.
 //!
-//! Not here: what a call says besides (`notice`).
+//! Not here: the rest of a notification (`notice`).
 
 use domain::session::prompts::{Detail, Prompt};
 use domain::{Content, PromptId};
@@ -31,7 +31,7 @@ impl Question {
     pub(super) fn new(prompt: &Prompt) -> Self {
         let words = match &prompt.text {
             Content::Open(text) => clean(text),
-            Content::Sealed(_) => "The question is sealed; open the page to read it.".to_owned(),
+            Content::Sealed(_) => "The question is encrypted. Open the page to read it.".to_owned(),
         };
         let command = command(prompt);
         let words = match &command {

@@ -1,4 +1,4 @@
-//! Flags, as the crates below want them.
+//! Converts flags into the settings of the crates below.
 
 use relay::Policies;
 use relay::gate::Rates;
@@ -20,12 +20,14 @@ pub(super) fn door(serve: &Serve) -> Result<Config, Problem> {
         }
         (None, None) => None,
         (Some(_), None) | (None, Some(_)) => {
-            return Err(Problem::usage("--tls-cert and --tls-key belong together: name both"));
+            return Err(Problem::usage(
+                "--tls-cert and --tls-key must be used together: pass both",
+            ));
         }
     };
     if serve.heartbeat_timeout_ms <= serve.heartbeat_interval_ms {
-        let words = "--heartbeat-timeout-ms must be more than --heartbeat-interval-ms, or every \
-                     connection would be stale";
+        let words = "--heartbeat-timeout-ms must be greater than --heartbeat-interval-ms, or \
+                     every connection would time out";
         return Err(Problem::usage(words));
     }
     let public_url = serve.public_url.as_deref().map(str::parse).transpose();

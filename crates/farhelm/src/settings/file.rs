@@ -71,8 +71,8 @@ impl File {
             } else {
                 word(value.get_ref()).map(|word| vec![word])
             };
-            let words = "the value must be a text, a number, true or false, a list of these, or \
-                         tables where the flag takes JSON";
+            let words = "the value must be a string, a number, true or false, a list of these, \
+                         or tables where the flag takes JSON";
             entry.values = values.ok_or_else(|| file.problem(&entry, words))?;
             file.entries.push(entry);
         }
@@ -87,7 +87,7 @@ impl File {
 
 fn unreadable(path: &std::path::Path, error: &std::io::Error) -> Problem {
     let path = path.display();
-    Problem::usage(format!("the configuration file {path} cannot be read: {error}"))
+    Problem::usage(format!("could not read the configuration file {path}: {error}"))
 }
 
 /// A value as it would be typed.

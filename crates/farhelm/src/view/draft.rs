@@ -1,4 +1,4 @@
-//! Words in the making, as far as they are on the screen.
+//! The unfinished message that is on the screen.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! One event, in words.
+//! Turns one event into text.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub(super) fn of(kind: &str, frame: &Value, session: &str) -> String {
         "message_failed" => {
             let error = &frame["error"];
             let (code, message) = (word(error, "code"), word(error, "message"));
-            format!("! the message was not delivered: {message} ({code})\n")
+            format!("! message failed to send: {message} ({code})\n")
         }
         "session_up" => {
             let machine = word(&frame["session"], "machine_label");
@@ -37,8 +37,8 @@ pub(super) fn of(kind: &str, frame: &Value, session: &str) -> String {
             format!("? answered {} by {}\n", text("choice_id"), text("answered_by"))
         }
         "permission_prompt_expired" => match frame["applied_choice"].as_str() {
-            Some(choice) => format!("? nobody answered in time: {}\n", tame(choice)),
-            None => "? the question is over\n".to_owned(),
+            Some(choice) => format!("? expired, answered with: {}\n", tame(choice)),
+            None => "? the question was withdrawn\n".to_owned(),
         },
         "run_ended" => run_ended(frame),
         "plan" => plan(frame),
@@ -59,7 +59,7 @@ pub(super) fn status(frame: &Value) -> String {
 pub(super) fn message(message: &Value) -> String {
     let role = word(message, "role");
     if !message["sealed"].is_null() {
-        return format!("{role}: (sealed)\n");
+        return format!("{role}: (encrypted)\n");
     }
     let Some(parts) = message["parts"].as_array() else {
         return format!("{role}: {}\n", word(message, "content"));

@@ -18,7 +18,7 @@ fn nothing_is_typed_into_a_panel_that_changed_and_the_doctor_says_what_moved() {
         (sessions[0]["status"] == "agent_ui_changed").then_some(())
     });
     let why = stage.sessions()[0]["status_reason"].clone();
-    assert!(why.as_str().unwrap().contains("place to type"), "who comes later is told too: {why}");
+    assert!(why.as_str().unwrap().contains("input field"), "who comes later is told too: {why}");
     let sent = stage.place.run(&["send", &session, "never", "--timeout-ms", "20000"]);
     assert_eq!(sent.status.code(), Some(1));
     let journal = stage.panels.journal("ide");

@@ -154,7 +154,7 @@ fn what_did_not_arrive_is_told_in_every_dialect() {
             guest.send(&words).await;
             let told = guest.until(|seen| matches!(seen, Seen::Trouble(_) | Seen::Ended(Some(_))));
             let (Seen::Trouble(told) | Seen::Ended(Some(told))) = told.await else { panic!() };
-            assert!(told.contains("place to type"), "{}: {told}", guest.dialect);
+            assert!(told.contains("input field"), "{}: {told}", guest.dialect);
             let sent = stage.panels.journal("ide").iter().any(|it| it["text"] == *words);
             assert!(!sent, "{words}");
         }

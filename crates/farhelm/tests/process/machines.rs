@@ -45,7 +45,7 @@ fn an_agent_is_offered_when_it_is_there_also_when_it_comes_later() {
     assert_eq!(agent(&catalog, "claude")["installed"], false);
     let words = refused(&place, &["launch", "claude"]);
     assert!(words.contains("npm install") && words.contains("agent_not_open"), "{words}");
-    assert!(words.contains("can be started: demo"), "{words}");
+    assert!(words.contains("Available agents: demo"), "{words}");
     let words = refused(&place, &["launch", "nobody"]);
     assert!(words.contains("launch_not_supported"), "{words}");
 
@@ -103,7 +103,7 @@ fn earlier_conversations_are_listed_and_folders_are_bounded() {
     let words = refused(&place, &["launch", "mine", "--workspace", &elsewhere]);
     assert!(words.contains("path_not_allowed"), "{words}");
     let words = refused(&place, &["launch", "mine", "--workspace", &format!("{roots}/none")]);
-    assert!(words.contains("There is no folder"), "{words}");
+    assert!(words.contains("it does not exist"), "{words}");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn what_is_not_there_is_named_as_what_it_is() {
     let place = Place::new();
     let _up = place.up(&["--machine", "attic"]);
     let words = refused(&place, &["launch", "demo", "--machine", "mars"]);
-    assert!(words.contains("no machine mars") && words.contains("attic"), "{words}");
+    assert!(words.contains("no machine named mars") && words.contains("attic"), "{words}");
     for command in [
         &["run", "demo", "--machine", "mars"][..],
         &["resume", "--machine", "mars"],
@@ -161,10 +161,10 @@ fn what_is_not_there_is_named_as_what_it_is() {
         &["resume", "--machine", "mars", "--agent", "demo", "thread-1"],
     ] {
         let words = refused(&place, command);
-        assert!(words.contains("no machine mars") && words.contains("attic"), "{words}");
+        assert!(words.contains("no machine named mars") && words.contains("attic"), "{words}");
     }
     let words = refused(&place, &["launch", "demo", "--workspace", "/does/not/exist"]);
-    assert!(words.contains("There is no folder /does/not/exist"), "{words}");
+    assert!(words.contains("Cannot use the folder /does/not/exist"), "{words}");
     let folder = place.path("").display().to_string();
     place.told(&["launch", "demo", "--machine", "attic", "--workspace", &folder]);
 }

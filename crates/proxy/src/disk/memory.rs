@@ -76,7 +76,7 @@ impl MemoryDisk {
         let operation = inner.operations;
         inner.operations += 1;
         if inner.fails_at.is_some_and(|at| operation >= at) {
-            return Err(io::Error::other("the disk was told to fail"));
+            return Err(io::Error::other("the test made the disk fail"));
         }
         Ok(inner)
     }

@@ -1,9 +1,9 @@
-//! Sessions that nobody launched: an agent's panel was seen in an IDE.
+//! Sessions that nobody launched: an agent's panel was found in an IDE.
 //!
-//! Invariant: a panel is told to be a session's under one id, however often it is seen; the
-//! second time changes at most what the session is called.
+//! Invariant: a panel is reported as a session under one id, however often it is seen; later
+//! reports change at most the session's name.
 //!
-//! Not here: seeing panels, and which session one is (`panels`).
+//! Not here: finding panels, and matching them to sessions (`panels`).
 
 use domain::fleet::AgentOffer;
 use domain::{AgentType, SessionId};
@@ -88,7 +88,7 @@ impl Engine {
         if self.book.sessions.len() >= SESSIONS_MAX {
             tracing::warn!(
                 agent = %adoption.agent,
-                "a panel is left alone: this machine has {SESSIONS_MAX} sessions already"
+                "ignoring a panel: this machine already has the maximum of {SESSIONS_MAX} sessions"
             );
             return;
         }

@@ -1,10 +1,10 @@
-//! A send's attachments lie on this machine before its agent hears of it.
+//! Downloads a send's attachments to this machine before the agent receives the send.
 //!
-//! **Invariant**: the sends of a session keep their order: one whose files are on their way holds
-//! back those behind it. Files that cannot be had now are asked for again for as long as the send
-//! is open; files that can never be had fail it.
+//! **Invariant**: the sends of a session keep their order: while a send waits for its files, the
+//! sends behind it wait too. Files that cannot be downloaded now are requested again for as long as
+//! the send is open; files that can never be downloaded fail the send.
 //!
-//! Not here: getting them (`shell::fetch`).
+//! Not here: downloading them (`shell::fetch`).
 
 use agents::File;
 use domain::content::{Attachment, Failure};

@@ -1,7 +1,7 @@
-//! The connection to the relay: greeting, resuming, heartbeats, silence.
+//! The connection to the relay: handshake, resuming, heartbeats, timeouts.
 //!
-//! After the relay's ack, in this order: the sessions, what waits in the outbox, the drafts, the
-//! configurations, and for each session what it still has. Then everything is live.
+//! After the relay's ack, the proxy sends in this order: the sessions, the outbox, the drafts, the
+//! configurations, and the transient state of each session. Then everything is live.
 
 use domain::fleet::Named;
 use domain::session::Report;
@@ -77,7 +77,9 @@ impl Engine {
             }
             Ok(FromRelay::Error(failure)) => self.effects.push(Effect::Complaint(failure)),
             Ok(FromRelay::HeartbeatAck | FromRelay::Other(_)) => {}
-            Err(Malformed::NotJson) => self.effects.push(Effect::Disconnect("not JSON")),
+            Err(Malformed::NotJson) => {
+                self.effects.push(Effect::Disconnect("the relay sent a message that is not JSON"))
+            }
             Err(malformed @ Malformed::Invalid { .. }) => {
                 let failure =
                     domain::content::Failure::new("invalid_message", malformed.to_string());
@@ -94,7 +96,9 @@ impl Engine {
             Line::Greeting { since } => {
                 *since = (*since).min(now);
                 if now >= since.plus_ms(ACK_TIMEOUT_MS) {
-                    self.effects.push(Effect::Disconnect("the relay did not greet"));
+                    self.effects.push(Effect::Disconnect(
+                        "the relay did not complete the handshake in time",
+                    ));
                 }
             }
             Line::Up(up) => {
@@ -102,7 +106,7 @@ impl Engine {
                 up.heard_at = up.heard_at.min(now);
                 up.beat_at = up.beat_at.min(now);
                 if now >= up.heard_at.plus_ms(up.timeout_ms) {
-                    self.effects.push(Effect::Disconnect("the relay went silent"));
+                    self.effects.push(Effect::Disconnect("the relay stopped responding"));
                 } else if now >= up.beat_at.plus_ms(up.interval_ms) {
                     up.beat_at = now;
                     self.beats += 1;

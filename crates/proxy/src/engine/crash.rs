@@ -1,11 +1,11 @@
-//! Runs that a crash of the proxy cut off, and what was shown of them.
+//! Runs that a crash of the proxy cut off, and what clients saw of them.
 //!
-//! Invariant: wherever it crashes, a send that is told as delivered has a run, and the relay is
-//! told of that run's end. A run whose send may not have arrived stays open until the agent's own
-//! record was asked, because the same run goes on where the send is given to the agent after all.
-//! Words that were shown stay: they are told as a message, as far as they came.
+//! Invariant: wherever the proxy crashes, a send that was reported as delivered has a run, and the
+//! relay learns of that run's end. If the send may not have arrived, its run stays open until the
+//! agent's own record was checked, because the same run continues if the send is delivered after
+//! all. Text that clients saw is kept: it is reported as a message, as far as it came.
 //!
-//! Not here: asking that record (`outputs`, the drivers).
+//! Not here: checking that record (`outputs`, the drivers).
 
 use agents::run_id;
 use domain::content::{Author, Message, Part};
@@ -168,11 +168,11 @@ impl Engine {
 
     fn why_interrupted(&self, session: &SessionId) -> &'static str {
         if self.is_panel(session) {
-            "Farhelm stopped on this machine while the agent was working; the agent may have \
+            "Farhelm stopped on this machine while the agent was running. The agent may have \
              continued in its panel"
         } else {
-            "Farhelm stopped on this machine while the agent was working, and the agent stopped \
-             with it; send a message to continue"
+            "Farhelm stopped on this machine while the agent was running, and the agent stopped \
+             with it. Send a message to continue"
         }
     }
 }

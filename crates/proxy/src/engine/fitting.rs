@@ -1,5 +1,5 @@
-//! A frame to the relay has a bound. What a tool printed can be longer than that: then its middle
-//! is left out, because a frame that the relay does not take would hold up all that follow.
+//! Keeps frames to the relay within their size limit. If the output of a tool is longer, its middle
+//! is omitted, because a frame that the relay rejects would hold up all that follow.
 
 use std::borrow::Cow;
 
@@ -76,7 +76,7 @@ fn without_middle(text: &str, kept_bytes: usize) -> String {
         return String::new();
     }
     let left_out = tail - head;
-    format!("{}\n… {left_out} bytes were too many to keep …\n{}", &text[..head], &text[tail..])
+    format!("{}\n… {left_out} bytes omitted …\n{}", &text[..head], &text[tail..])
 }
 
 #[cfg(test)]
@@ -145,6 +145,6 @@ mod tests {
         };
         let output = detail.output.unwrap();
         assert!(output.starts_with("headx") && output.ends_with("xtail"));
-        assert!(output.contains("too many to keep"));
+        assert!(output.contains("bytes omitted"));
     }
 }

@@ -1,4 +1,4 @@
-//! Launches, each begun once however often it is asked for.
+//! Launches. Each is started once, however often it is requested.
 
 use std::path::{Component, Path};
 
@@ -159,7 +159,7 @@ impl Engine {
         let late: Vec<_> = late.map(|(session, _)| session.clone()).collect();
         self.give_up_preparing(now);
         for session in late {
-            let words = "The agent was started but did not get ready in time";
+            let words = "The agent started but was not ready in time";
             self.launch_failed(&session, &Failure::new("launch_timeout", words));
         }
     }
@@ -205,30 +205,34 @@ impl Engine {
         let is_known = self.settings.agents.contains(&launch.agent)
             || self.settings.missing.contains_key(&launch.agent);
         if !is_known {
-            let words = format!("This machine has no driver for {}", launch.agent);
+            let words =
+                format!("Unknown agent \"{}\": this machine has no driver for it", launch.agent);
             return Some(Failure::new("launch_not_supported", words));
         }
         let sessions = self.book.sessions.len() + self.starting.len() + self.preparing.len();
         if sessions >= SESSIONS_MAX {
-            let words = format!("This machine has {SESSIONS_MAX} sessions already: close some");
+            let words = format!(
+                "This machine already has {SESSIONS_MAX} sessions, the maximum. Close some first"
+            );
             return Some(Failure::new("launch_not_supported", words));
         }
         if launch.agent.as_str() != agents::demo::AGENT {
             return None;
         }
         if !launch.arguments.is_empty() {
-            let words = "The demo agent is no program: it takes no arguments";
+            let words = "The demo agent does not take arguments";
             return Some(Failure::new("launch_not_supported", words));
         }
         if launch.has_worktree || launch.earlier.is_some() {
-            let words = "The demo agent keeps no conversations and works in no folder";
+            let words = "The demo agent cannot resume conversations or use a working tree";
             return Some(Failure::new("launch_not_supported", words));
         }
         let path = launch.workspace_path.as_deref()?;
         if is_allowed(path, &self.settings.allowed_roots) {
             return None;
         }
-        let words = format!("{path} is not in a folder where agents may be started");
+        let words =
+            format!("Agents may not be started in {path}: it is outside the allowed folders");
         Some(Failure::new("path_not_allowed", words))
     }
 }

@@ -1,4 +1,4 @@
-//! What is true of a session right now and needs no journal: it ends with the process.
+//! A session's transient state: it needs no journal and ends with the process.
 
 use std::collections::BTreeSet;
 

@@ -1,8 +1,8 @@
-//! Orders from the relay, each given to its agent once however often it is offered.
+//! Orders from the relay. Each is given to its agent once, however often the relay offers it.
 //!
-//! A send is known by its attempt and is in the journal before the agent hears of it. Any other
-//! order is known by its request; its answer is in the outbox until the relay has it, and after a
-//! crash the answers in the outbox are the ones that are known.
+//! A send is identified by its attempt and is in the journal before the agent receives it. Any
+//! other order is identified by its request. Its answer stays in the outbox until the relay has it;
+//! after a crash, only the answers in the outbox are known.
 
 use std::collections::VecDeque;
 
@@ -65,9 +65,12 @@ impl Engine {
             return;
         }
         let refusal = if !self.book.sessions.contains_key(&attempt.session) {
-            Some(Failure::new(SESSION_NOT_CONNECTED, "The session is not on this machine any more"))
+            Some(Failure::new(SESSION_NOT_CONNECTED, "This session is no longer on this machine"))
         } else if self.book.inbox.is_full() {
-            Some(Failure::new("send_rejected", "Too many messages are on their way here"))
+            Some(Failure::new(
+                "send_rejected",
+                "Too many messages are already queued for this machine. Try again in a moment",
+            ))
         } else {
             None
         };
@@ -138,7 +141,7 @@ impl Engine {
             return;
         }
         if !self.book.sessions.contains_key(session) {
-            let words = "The session is not on this machine any more";
+            let words = "This session is no longer on this machine";
             let failure = Some(Failure::new("session_unknown", words));
             let report = Report::ControlResult { request: key.1, failure };
             self.report(session, &report, Some(command_name(pending.kind)), None, now);

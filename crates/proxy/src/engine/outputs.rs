@@ -1,4 +1,5 @@
-//! What the agents tell: recorded things go through the outbox, passing ones only to who is there.
+//! Handles the agents' reports: recorded ones go through the outbox, transient ones only to clients
+//! that are connected.
 
 use agents::{Lookup, Output};
 use domain::content::Failure;
@@ -67,7 +68,8 @@ impl Engine {
             // Given to the agent when its files are here again.
             Lookup::Absent => {}
             Lookup::Unknown => {
-                let words = "The machine stopped while it was being delivered; it may have arrived";
+                let words = "Farhelm stopped on this machine while delivering the message. The \
+                             agent may have received it";
                 let failure = Failure::new(DELIVERY_UNKNOWN, words);
                 self.settle(attempt, Some(failure), None, now);
                 self.end_suspended(&attempt.session, now);

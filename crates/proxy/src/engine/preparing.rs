@@ -1,5 +1,5 @@
-//! Launches whose folder and program are being looked at: that takes a moment, and is not done
-//! here.
+//! Launches that are being prepared: checking the folder and the program takes time and is not done
+//! on this thread.
 
 use domain::content::Failure;
 use domain::{AgentType, RequestId, SessionId, Timestamp, fleet};
@@ -50,8 +50,8 @@ impl Engine {
                     self.tell_launched(&launch.request, &session, &launch.agent);
                 }
                 GoesOn::Soon => {
-                    let words = "Somebody is resuming this conversation right now; look for it in \
-                                 the list of sessions";
+                    let words = "This conversation is already being resumed. Look for it in the \
+                                 session list";
                     let failure = Failure::new("launch_not_supported", words);
                     self.tell_launch_failed(&launch.request, &launch.agent, &failure);
                 }
@@ -112,7 +112,7 @@ impl Engine {
         let late: Vec<_> = late.map(|(session, _)| session.clone()).collect();
         for session in late {
             let Some(Preparing { launch, .. }) = self.preparing.remove(&session) else { continue };
-            let words = "The machine's disk did not answer in time";
+            let words = "The machine's disk did not respond in time";
             let failure = Failure::new("launch_timeout", words);
             self.tell_launch_failed(&launch.request, &launch.agent, &failure);
         }

@@ -1,9 +1,9 @@
-//! How many programs run, and for how long one may have nothing to do.
+//! How many programs may run, and how long one may be idle.
 //!
-//! At the bound the program that rested longest makes room for the next. A program that rests is
-//! ended after a while; its session stays, and starts it again when it is needed.
+//! At the limit, the program that has been idle longest makes room for the next. An idle program is
+//! ended after a while; its session stays, and restarts it when it is needed.
 //!
-//! Not here: memory (`processes`), what resting is (`agents`).
+//! Not here: memory (`processes`), what counts as idle (`agents`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,8 +63,8 @@ impl Guard {
     fn deny(&mut self, session: &SessionId) {
         let limit = self.guards.programs_max;
         let words = format!(
-            "{limit} agents are at work on this machine, which is as many as it may run at once: \
-             wait for one to finish or close one, or allow more with --agents-max"
+            "{limit} agents are running on this machine, which is the limit. Wait for one to \
+             finish, close one, or raise the limit with --agents-max"
         );
         let failure = Failure::new("too_many_agents", words);
         let ended = AgentInput::Ended(Ended::NotStarted(failure));
@@ -99,7 +99,7 @@ impl<D: Disk, R: Records> Host<D, R> {
             let due = due.filter(|(_, since)| since.plus_ms(idle_stop_ms) <= now);
             let due: Vec<_> = due.map(|(session, _)| session.clone()).collect();
             for session in due {
-                tracing::debug!(%session, "it had nothing to do for long; ending its program");
+                tracing::debug!(%session, "stopping an idle agent");
                 effects.extend(self.rest(&session, now)?);
             }
         }

@@ -1,4 +1,4 @@
-//! Panels that become sessions, with a driver that does as it is told.
+//! Panels that become sessions, with a scripted driver.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What the records add up to.
+//! The state that the records add up to.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,5 +1,5 @@
-//! What must hold of the journal whatever its bytes are: a target in `fuzz/` looks for bytes that
-//! break it, and a test replays `fixtures/fuzz`.
+//! What must hold of the journal for any bytes: a target in `fuzz/` looks for bytes that break it,
+//! and a test replays `fixtures/fuzz`.
 
 use super::lines::checksum;
 use super::{Book, Record, decode, encode};

@@ -1,9 +1,9 @@
 //! Sends on their way to the agent: `received → attempting → settled`.
 //!
-//! Each step is on disk before the next is done, so that after a crash it is known of every send
-//! whether the agent cannot have it, may have it, or what became of it.
+//! Each step is on disk before the next one is done. After a crash it is therefore known for every
+//! send whether the agent cannot have it, may have it, or what its outcome was.
 //!
-//! Not here: asking the agent's own record about those it may have (`engine`).
+//! Not here: asking the agent's own record about those that it may have (`engine`).
 
 use std::collections::{BTreeMap, VecDeque};
 

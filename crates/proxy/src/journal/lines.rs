@@ -1,7 +1,7 @@
-//! Records as lines: a checksum, a blank, and the record.
+//! Records as lines: a checksum, a space, and the record.
 //!
-//! A frame is `F NUMBER MEANS<tab>FRAME`, everything else `R JSON`. JSON as it is written here
-//! holds neither line ends nor tabs outside of their escapes.
+//! A frame is `F NUMBER MEANS<tab>FRAME`, everything else `R JSON`. The JSON written here contains
+//! line ends and tabs only in escaped form.
 
 use bytes::Bytes;
 

@@ -1,6 +1,6 @@
-//! The messages of a session that are in the making, as far as they were shown.
+//! The unfinished messages of a session, as far as clients have seen them.
 //!
-//! Not here: telling them as messages after a crash (`engine::crash`).
+//! Not here: reporting them as messages after a crash (`engine::crash`).
 
 use std::collections::BTreeMap;
 

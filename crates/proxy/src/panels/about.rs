@@ -1,4 +1,4 @@
-//! What a target is called, by the browser.
+//! The titles that the browser reports for targets.
 //!
 //! Not here: which targets there are (`port`), what is in them (`watcher`).
 

@@ -1,13 +1,13 @@
-//! Doing things in a panel that a person may be using: typing, sending, answering, stopping,
-//! choosing a model, opening a new chat.
+//! Acts in a panel that a person may be using: types, sends, answers, stops, chooses a model, opens
+//! a new chat.
 //!
-//! **Invariants:** what the person typed or is typing is not lost; only what was asked for is
-//! pressed, and it is looked at again in the very moment of the press; a message is told as
-//! delivered only when the composer was seen to give it away, as failed only when it is certain
-//! that nobody got it, and as `delivery_unknown` else. Nothing is done twice.
+//! **Invariants:** text that a person typed or is typing is not lost. Only the requested element is
+//! pressed, and it is checked again at the moment of the press. A message counts as delivered only
+//! when the composer was seen to empty, as failed only when it certainly did not arrive, and as
+//! `delivery_unknown` otherwise. Nothing is done twice.
 //!
-//! Not here: who may act at the same time (one at a time for each window: the caller), which panel
-//! (`panels`), the words of jobs (`agents`).
+//! Not here: exclusive access to a window (the caller), choosing the panel (`panels`), the format
+//! of jobs (`agents`).
 
 mod around;
 mod attention;
@@ -66,7 +66,7 @@ impl Actor {
             Task::ReadModels => models::read(&hand).await,
             Task::Open { .. } => {
                 if self.profile.new_chat.is_empty() {
-                    let words = "This panel has no way known here to open a new chat";
+                    let words = "Farhelm does not know how to open a new chat in this panel";
                     return Err(Failure::new("launch_not_supported", words));
                 }
                 waiting::undisturbed(&hand).await?;
@@ -74,7 +74,7 @@ impl Actor {
                 Ok(Done::Plainly)
             }
             Task::Find | Task::Look | Task::Close | Task::LetGo => {
-                Err(failed("This is not done inside of the panel"))
+                Err(failed("This is not done inside the panel"))
             }
         }
     }

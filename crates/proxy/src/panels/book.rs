@@ -1,9 +1,9 @@
-//! Which session every panel was, on disk: `panels.json`, replaced as a whole.
+//! Which session each panel belongs to, on disk: `panels.json`, replaced as a whole.
 //!
-//! Invariant: a session's name is on disk before anybody hears of it. Losing the rest costs at
-//! most a new session where an old one could have been recognised.
+//! Invariant: a session's id is on disk before it is announced. Losing the rest costs at most a new
+//! session where an old one could have been recognised.
 //!
-//! Not here: recognising (`agents`), which panels are there now (`service`).
+//! Not here: recognising (`agents`), the panels that exist now (`service`).
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -63,7 +63,7 @@ impl Book {
         let path = folder.join(FILE_NAME);
         let written = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|error| {
-                tracing::warn!(path = %path.display(), %error, "the panels that were known are not");
+                tracing::warn!(path = %path.display(), %error, "could not read the known panels");
                 Written::default()
             }),
             Err(_) => Written::default(),
@@ -185,7 +185,11 @@ impl Book {
         match self.write() {
             Ok(()) => self.is_dirty = false,
             Err(error) => {
-                tracing::warn!(path = %self.path.display(), %error, "panels cannot be remembered");
+                tracing::warn!(
+                    path = %self.path.display(),
+                    %error,
+                    "could not save the known panels"
+                );
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Which frames of a target may be panels, by their addresses and names alone.
+//! Which frames of a target may be panels, judged by their addresses and names alone.
 //!
 //! Not here: whether the panel is in the document (`watcher`).
 

@@ -1,4 +1,4 @@
-//! What a person may configure about IDEs.
+//! The configuration of IDEs.
 
 use std::path::PathBuf;
 

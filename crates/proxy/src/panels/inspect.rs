@@ -1,8 +1,8 @@
-//! What there is at a debug port, for a person: targets, the profile that fits, its landmarks.
+//! Shows a person what is behind a debug port: targets, the matching profile, its landmarks.
 //!
 //! Invariant: it only reads, as the observer does, and leaves nothing behind.
 //!
-//! Not here: showing it (`farhelm`).
+//! Not here: printing it (`farhelm`).
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! New chats: in a panel that is open, in a window where the panel can be opened, or in an IDE
-//! that is started for it.
+//! New chats: in an open panel, in a window where the panel can be opened, or in an IDE that is
+//! started for it.
 //!
-//! Invariant: a launch ends: with a panel that is its session's alone, or with why not.
+//! Invariant: every launch ends: with a panel that belongs to its session alone, or with an error.
 //!
 //! Not here: the steps themselves (`acting`), the launch's place in the engine.
 
@@ -67,7 +67,7 @@ impl Service {
     ) {
         let profile = self.profiles.borrow().get(agent).map(Arc::clone);
         let Some(profile) = profile else {
-            let words = format!("There is no profile {agent} on this machine");
+            let words = format!("This machine has no panel profile named {agent}");
             let failure = Failure::new("launch_not_supported", words);
             return self.open_failed(&session, job, failure).await;
         };
@@ -97,8 +97,7 @@ impl Service {
             }
             (_, None) => {
                 let words = format!(
-                    "{} is not open on this machine, and no IDE is configured that could be \
-                     started for it",
+                    "{} is not open on this machine, and no IDE is configured to start for it",
                     profile.display_name
                 );
                 self.launch_failed(&session, Failure::new("agent_not_open", words)).await;
@@ -137,7 +136,7 @@ impl Service {
         };
         if launch.profile.new_chat.is_empty() {
             let words = format!(
-                "A new chat cannot be opened in {} from here: open it there",
+                "Farhelm cannot open a new chat in {}. Open it there",
                 launch.profile.display_name
             );
             return self.launch_failed(session, Failure::new("launch_not_supported", words)).await;
@@ -153,7 +152,7 @@ impl Service {
             let _ = tell.send(Seen::ChatOpened { session: of, panel: number, outcome }).await;
         };
         if queue.try_send(Box::pin(deed)).is_err() {
-            let words = "Too much is being done in its window";
+            let words = "Too many requests for the panel's window at once. Try again in a moment";
             self.launch_failed(session, Failure::new("rate_limited", words)).await;
         }
     }
@@ -187,7 +186,7 @@ impl Service {
         if let Some(before) = before {
             self.shown.remove(&before);
             self.book.unhand(&before);
-            let reason = "Its panel shows another chat".to_owned();
+            let reason = "The panel shows another chat".to_owned();
             self.tell(&before, News::Gone { reason, is_closed: false }).await;
         }
         self.complete(session, number, push).await;
@@ -317,7 +316,11 @@ impl Service {
         let deed = async move {
             let outcome = panel_steps(&hand, profile).await;
             if let Err(failure) = &outcome {
-                tracing::debug!(code = %failure.code, words = failure.message, "no panel was opened");
+                tracing::debug!(
+                    code = %failure.code,
+                    words = failure.message,
+                    "could not open the panel"
+                );
             }
             // Another window may do; the time decides.
             let _ = tell.send(Seen::PanelOpened { session: of, outcome: Ok(()) }).await;
@@ -338,7 +341,7 @@ impl Service {
 
 /// Opens a chat in a panel, and looks at it when nothing of the earlier chat is shown any more.
 async fn open_steps(hand: &Hand, profile: Arc<Profile>, task: &Task) -> Result<String, Failure> {
-    let missing = || Failure::new("agent_not_open", "Its panel is being loaded, or is not open");
+    let missing = || Failure::new("agent_not_open", "The panel is loading or is not open");
     let place = hand.place.borrow().clone().ok_or_else(missing)?;
     let look = async |place: &cdp::Place| {
         let seen = whole(&hand.browser, place).await;
@@ -348,7 +351,7 @@ async fn open_steps(hand: &Hand, profile: Arc<Profile>, task: &Task) -> Result<S
     let begun = Instant::now();
     while !profile.open_panel.is_empty() && before.composer.is_none() {
         if begun.elapsed() >= SHOWN_WITHIN {
-            let words = before.waiting.unwrap_or_else(|| "Its panel is not shown".to_owned());
+            let words = before.waiting.unwrap_or_else(|| "The panel is not visible".to_owned());
             return Err(Failure::new("agent_not_open", words));
         }
         tokio::time::sleep(EMPTY_STEP).await;
@@ -401,7 +404,7 @@ fn start(program: &IdeProgram, workspace: Option<&str>) -> Result<(), Failure> {
             Ok(())
         }
         Err(error) => {
-            let words = format!("{} cannot be started: {error}", program.command);
+            let words = format!("{} could not be started: {error}", program.command);
             Err(Failure::new("agent_not_open", words))
         }
     }

@@ -1,8 +1,8 @@
-//! One debug port: connects, and connects again; hears which targets there are, and has each one
-//! that may hold a panel watched.
+//! One debug port: connects and reconnects, tracks its targets, and has each one watched that may
+//! contain a panel.
 //!
-//! Invariant: a browser that does not answer is tried no more often than each five seconds, but
-//! while somebody waits for an IDE that was just started.
+//! Invariant: a browser that does not respond is retried at most every five seconds, except while a
+//! launch waits for an IDE that was just started.
 //!
 //! Not here: what is in a target (`watcher`).
 
@@ -60,20 +60,20 @@ pub(super) async fn watch_port(address: String, mut shared: Shared) {
                 }
                 let mut port = Port::new(address.clone(), browser, shared.clone());
                 if let Err(fault) = port.converse().await {
-                    tracing::warn!(address, %fault, "the browser cannot be watched");
+                    tracing::warn!(address, %fault, "could not watch the browser");
                 }
                 port.leave().await;
-                tracing::info!(address, "the browser is gone; looking for it again");
+                tracing::info!(address, "lost the browser; looking for it again");
                 if shared.tell.send(Seen::PortDown(address.clone())).await.is_err() {
                     return;
                 }
             }
             Err(fault @ (cdp::Fault::NotLoopback(_) | cdp::Fault::NotABrowser { .. })) => {
                 if !std::mem::replace(&mut is_told, true) {
-                    tracing::warn!(address, %fault, "cannot attach");
+                    tracing::warn!(address, %fault, "could not attach to the debug port");
                 }
             }
-            Err(fault) => tracing::debug!(address, %fault, "no browser there"),
+            Err(fault) => tracing::debug!(address, %fault, "no browser at this debug port"),
         }
         let is_hurried = *shared.hurry.borrow();
         let pause = if is_hurried { HURRY_EVERY } else { LOOK_EVERY };
@@ -250,7 +250,7 @@ impl Port {
             Err(cdp::Fault::Closed) => return Err(cdp::Fault::Closed),
             // It is gone again, or does not let itself be attached to.
             Err(fault) => {
-                tracing::debug!(%fault, "a target cannot be attached to");
+                tracing::debug!(%fault, "could not attach to a target");
                 return Ok(());
             }
         };
@@ -297,7 +297,7 @@ impl Port {
 
     /// Something was missed: what there is now is asked for.
     async fn look_again(&mut self, count: u64) -> Result<(), cdp::Fault> {
-        tracing::debug!(count, "events were missed");
+        tracing::debug!(count, "missed some browser events");
         self.ask_again().await?;
         for watching in self.watched.values_mut() {
             watching.tell(Told::Missed);

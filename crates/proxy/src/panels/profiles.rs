@@ -1,9 +1,9 @@
-//! The profiles that count: the built-in ones, and those in the person's folder, which win.
+//! The profiles in use: the built-in ones, and those in the person's folder, which take precedence.
 //!
-//! Invariant: a file that cannot be used takes nothing away. What it would have replaced stays,
-//! and every fault is told with its file and line.
+//! Invariant: an invalid file removes nothing. The profile that it would have replaced stays in
+//! use, and every fault is reported with its file and line.
 //!
-//! Not here: what a profile says (`agents`), when to look again (`service`).
+//! Not here: what a profile contains (`agents`), when to reload (`service`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -80,7 +80,7 @@ fn stamp(folder: &Path) -> Stamp {
 fn read(path: &Path, length: u64) -> Result<Profile, Vec<ProfileFault>> {
     let fault = |words: String| vec![ProfileFault { line: None, words }];
     if length > FILE_BYTES_MAX {
-        return Err(fault(format!("it has more than {FILE_BYTES_MAX} bytes")));
+        return Err(fault(format!("the file is larger than {FILE_BYTES_MAX} bytes")));
     }
     let text = std::fs::read_to_string(path).map_err(|error| fault(error.to_string()))?;
     Profile::read(&text)

@@ -1,7 +1,7 @@
-//! The one task that knows which panel is whose.
+//! The one task that knows which panel belongs to which session.
 //!
-//! Invariant: a panel has at most one session and a session at most one panel; whoever loses its
-//! panel is told so before another has it.
+//! Invariant: a panel has at most one session and a session at most one panel. A session that loses
+//! its panel learns it before another session gets the panel.
 //!
 //! Not here: watching browsers (`port`, `watcher`), doing jobs (`acting`), opening chats
 //! (`launching`).
@@ -206,7 +206,7 @@ impl Service {
             }
             Seen::PanelOpened { session, outcome } => self.panel_opened(&session, outcome).await,
             Seen::Skeleton(session, profile, bones) => {
-                tracing::debug!(%session, "its panel changed");
+                tracing::debug!(%session, "a panel no longer matches its profile");
                 skeletons::keep(&self.folder, &profile, bones, now_ms());
             }
         }
@@ -218,9 +218,9 @@ impl Service {
         let Some(session) = panel.session else { return };
         self.shown.remove(&session);
         let reason = match leaving {
-            Leaving::Hidden => "Its panel is not open in its window",
-            Leaving::Closed => "Its window was closed",
-            Leaving::Lost => "The IDE is not running, or not with its debug port",
+            Leaving::Hidden => "The panel is not open in its window",
+            Leaving::Closed => "The panel's window was closed",
+            Leaving::Lost => "The IDE is not running, or was started without its debug port",
         };
         let news = News::Gone { reason: reason.to_owned(), is_closed: false };
         self.tell(&session, news).await;
@@ -244,7 +244,7 @@ impl Service {
             {
                 continue;
             }
-            let reason = "Somebody closed its window".to_owned();
+            let reason = "Somebody closed the panel's window".to_owned();
             self.tell(&session, News::Gone { reason, is_closed: true }).await;
         }
         if !self.config.is_empty() {
@@ -260,7 +260,7 @@ impl Service {
             (!known.is_current(folder)).then(|| ProfileSet::load(folder))
         };
         if let Ok(Some(set)) = tokio::task::spawn_blocking(load).await {
-            tracing::info!("the profiles changed");
+            tracing::info!("reloaded the panel profiles");
             self.profiles.send_replace(Arc::new(set));
             self.tell_faults();
             self.tell_offer().await;
@@ -269,7 +269,7 @@ impl Service {
 
     fn tell_faults(&self) {
         for (file, fault) in &self.profiles.borrow().faults {
-            tracing::warn!(file = %file.display(), %fault, "a profile cannot be used");
+            tracing::warn!(file = %file.display(), %fault, "ignored an invalid panel profile");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the watchers of browsers tell the service.
+//! What the browser watchers report to the service.
 //!
 //! Not here: watching (`port`, `watcher`), what follows from it (`service`).
 

@@ -1,9 +1,9 @@
-//! What a panel that changed is made of, kept for a person: tags, roles, labels of controls, and
-//! no words of anybody.
+//! The structure of a panel that changed, saved for a person: tags, roles and labels of controls,
+//! without any text.
 //!
-//! One file for each profile, the newest; `farhelm doctor cdp` reads them.
+//! One file per profile, the newest; `farhelm doctor cdp` reads them.
 //!
-//! Not here: making one (the observer), what moved (`agents`).
+//! Not here: creating one (the observer), finding what moved (`agents`).
 
 use std::path::{Path, PathBuf};
 
@@ -82,9 +82,9 @@ pub(super) fn keep(data: &Path, profile: &Profile, seen: Bones, at_ms: u64) {
         Ok(()) => tracing::warn!(
             profile = profile.id,
             path = %path.display(),
-            "a panel looks otherwise than its profile says; `farhelm doctor cdp` says what moved"
+            "a panel no longer matches its profile; run `farhelm doctor cdp` to see what changed"
         ),
-        Err(error) => tracing::warn!(%error, "a panel's skeleton cannot be kept"),
+        Err(error) => tracing::warn!(%error, "could not save a panel's skeleton"),
     }
 }
 

@@ -1,11 +1,11 @@
-//! One target of a browser: finds the panels in it, has each observed, and passes on what the
-//! observers say.
+//! One target of a browser: finds the panels in it, has each observed, and forwards what the
+//! observers report.
 //!
-//! Invariant: a panel is told of once it has come to rest, and again whenever its document is
-//! another one; what it pushes in between is passed on in order and once.
+//! Invariant: a panel is announced once it has settled, and again whenever its document is
+//! replaced. Its updates in between are forwarded once and in order.
 //!
-//! Not here: which targets there are (`port`), whose a panel is (`service`), doing something in
-//! it (`acting`).
+//! Not here: which targets there are (`port`), which session a panel belongs to (`service`), acting
+//! in it (`acting`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ impl Watcher {
 
     pub(super) async fn run(mut self, mut told: mpsc::Receiver<Told>) {
         if let Err(fault) = self.begin().await {
-            tracing::debug!(%fault, "a target cannot be watched");
+            tracing::debug!(%fault, "could not watch a target");
         }
         let mut tick = interval(LOOK_EVERY);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -362,7 +362,7 @@ impl Watcher {
             // It was reloaded once more.
             Err(Fault::Gone | Fault::Closed) => {}
             Err(fault) => {
-                tracing::debug!(profile = profile.id, %fault, "a panel cannot be observed");
+                tracing::debug!(profile = profile.id, %fault, "could not observe a panel");
                 self.blind(frame, &fault.to_string()).await;
             }
         }

@@ -1,7 +1,7 @@
-//! A short dialogue with an agent that tells its conversations itself: started for it alone, and
-//! ended with it.
+//! A short dialogue with an agent that lists its own conversations: the program is started for it
+//! alone, and ended with it.
 //!
-//! Not here: what is said (`agents::acp`).
+//! Not here: the messages (`agents::acp`).
 
 use std::path::Path;
 use std::process::Stdio;
@@ -59,7 +59,7 @@ async fn converse(
                 Listed::Write(more) => to_write = more,
                 Listed::Done(told) => return Some(told),
                 Listed::Impossible(why) => {
-                    tracing::debug!(why, "an agent does not list its conversations");
+                    tracing::debug!(why, "could not list the conversations of an agent");
                     return None;
                 }
             },

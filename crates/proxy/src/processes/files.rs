@@ -1,13 +1,12 @@
 //! Files of a workspace, read and written for an agent.
 //!
-//! A path is made plain first (every link followed), must then lie in the workspace, and is walked
-//! from the workspace's own folder step by step without following any link: whoever puts a link
-//! in the way in between gets an error, not a file elsewhere.
+//! A path is resolved first (following every link) and must then be in the workspace. It is then
+//! opened step by step from the workspace folder without following any link: if a link is put in
+//! the way in between, the result is an error, not a file elsewhere.
 //!
-//! **Invariant**: nothing outside of the workspace is opened, whatever changes meanwhile.
+//! **Invariant**: nothing outside the workspace is opened, whatever changes meanwhile.
 //!
-//! Not here: whether the agent may (it asked, in its own way), who waits for the answer
-//! (`agents`).
+//! Not here: permission (the agent asked in its own way), who waits for the answer (`agents`).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -77,7 +76,7 @@ pub(super) fn carry_out(root: &Root, job: &FileJob) -> Outcome<Option<String>> {
         FileDeed::Write(text) => {
             if text.len() > TEXT_BYTES_MAX {
                 return Err(refused(format!(
-                    "The text has {} bytes, and {TEXT_BYTES_MAX} are written at most",
+                    "The text has {} bytes. The limit is {TEXT_BYTES_MAX} bytes",
                     text.len()
                 )));
             }
@@ -101,7 +100,10 @@ struct Place<'a> {
 impl<'a> Place<'a> {
     fn find(root: &'a Root, path: &Path) -> Outcome<Self> {
         if path.components().any(|component| component == Component::ParentDir) {
-            return Err(refused(format!("{} goes up (..), which is not done", path.display())));
+            return Err(refused(format!(
+                "{} contains \"..\", which is not allowed",
+                path.display()
+            )));
         }
         let wanted = root.named.join(path);
         let mut there = wanted.clone();
@@ -118,7 +120,7 @@ impl<'a> Place<'a> {
                     let name = name.ok_or_else(|| failed(path, &error))?;
                     new.push(name);
                     if new.len() > NEW_FOLDERS_MAX || !there.pop() {
-                        return Err(refused(format!("{} is too deep", path.display())));
+                        return Err(refused(format!("{} is nested too deeply", path.display())));
                     }
                 }
                 Err(error) => return Err(failed(path, &error)),
@@ -127,7 +129,7 @@ impl<'a> Place<'a> {
         new.reverse();
         let Ok(steps) = real.strip_prefix(&root.real) else {
             return Err(refused(format!(
-                "{} is outside of the workspace {}: only files in it are served",
+                "{} is outside the workspace {}. Only files in the workspace can be used",
                 path.display(),
                 root.named.display()
             )));
@@ -165,8 +167,8 @@ fn read(file: OwnedFd, path: &Path, line: Option<u64>, limit: Option<u64>) -> Ou
     let is_whole = line.unwrap_or(1) <= 1 && limit.is_none();
     let too_long = || {
         refused(format!(
-            "{} has {length} bytes, and {TEXT_BYTES_MAX} are read at once: ask for some of its \
-             lines (line, limit)",
+            "{} has {length} bytes, more than the limit of {TEXT_BYTES_MAX} bytes. Read it in \
+             parts with line and limit",
             path.display()
         ))
     };
@@ -188,7 +190,7 @@ fn read(file: OwnedFd, path: &Path, line: Option<u64>, limit: Option<u64>) -> Ou
         }
         left -= 1;
     }
-    String::from_utf8(text).map_err(|_| refused(format!("{} is not text (UTF-8)", path.display())))
+    String::from_utf8(text).map_err(|_| refused(format!("{} is not UTF-8 text", path.display())))
 }
 
 fn skip(reader: &mut BufReader<File>, lines: u64, path: &Path) -> Outcome<()> {
@@ -202,7 +204,7 @@ fn skip(reader: &mut BufReader<File>, lines: u64, path: &Path) -> Outcome<()> {
             return Ok(());
         }
         if bytes >= SKIPPED_BYTES_MAX {
-            return Err(refused(format!("{} is too long to count its lines", path.display())));
+            return Err(refused(format!("{} is too long to be read by line", path.display())));
         }
     }
     Ok(())
@@ -222,16 +224,17 @@ fn plain_file(file: OwnedFd, path: &Path) -> Outcome<File> {
     if found.is_file() {
         return Ok(file);
     }
-    let what = if found.is_dir() { "a folder" } else { "no plain file" };
+    let what = if found.is_dir() { "a folder" } else { "not a regular file" };
     Err(refused(format!("{} is {what}", path.display())))
 }
 
 fn fault(path: &Path, errno: Errno) -> FileFault {
     match errno {
         Errno::NOENT => missing(path),
-        Errno::LOOP | Errno::NOTDIR => {
-            refused(format!("{} leads over a link or a file that is no folder", path.display()))
-        }
+        Errno::LOOP | Errno::NOTDIR => refused(format!(
+            "The path {} contains a link, or a file where a folder is expected",
+            path.display()
+        )),
         Errno::ISDIR => refused(format!("{} is a folder", path.display())),
         errno => failed(path, &errno.into()),
     }

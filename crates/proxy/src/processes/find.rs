@@ -1,6 +1,6 @@
-//! Finds a program as a shell would, and gives it its environment.
+//! Finds a program as a shell would, and builds its environment.
 //!
-//! Invariant: a program is looked for in the PATH that it is started with.
+//! Invariant: a program is searched for in the PATH that it is started with.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Lines of a program's output, however long and however broken.
+//! Splits a program's output into lines, however long or broken they are.
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 

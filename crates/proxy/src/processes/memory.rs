@@ -1,4 +1,4 @@
-//! How much memory a program and all that it started take.
+//! Measures the memory of a program and of everything that it started.
 //!
 //! Not here: ending them (`serve`).
 
@@ -24,8 +24,8 @@ pub(super) async fn over(
         if let Some(used) = used.ok().filter(|used| *used > limit) {
             let (used, limit) = (used >> 20, limit >> 20);
             let words = format!(
-                "it was ended because it and what it started took {used} MiB of memory, and \
-                 {limit} MiB is what an agent may take here (--agent-memory-mib)"
+                "it and the programs it started used {used} MiB of memory, more than the limit \
+                 of {limit} MiB (--agent-memory-mib)"
             );
             return Failure::new("agent_memory", words);
         }

@@ -1,4 +1,4 @@
-//! One program, from its start to the end of everything it started.
+//! One program, from its start to the end of everything that it started.
 
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -95,7 +95,7 @@ impl Life {
             return Err(Failure::new("agent_not_open", words));
         };
         let root = Root::open(&program.folder).map_err(|error| {
-            let words = format!("There is no folder {}: {error}", program.folder.display());
+            let words = format!("Could not open the folder {}: {error}", program.folder.display());
             Failure::new("path_not_allowed", words)
         })?;
         let (args, env) = self.with_files(program)?;
@@ -112,7 +112,7 @@ impl Life {
         if let Some(process) = child.id()
             && let Err(error) = tree::note(&self.note, process)
         {
-            tracing::warn!(%error, "it cannot be noted that a program runs");
+            tracing::warn!(%error, "could not record that a program is running");
         }
         Ok((child, root))
     }
@@ -216,7 +216,7 @@ impl Life {
                 let said = match lines.next().await {
                     Next::Line(line) => input(line),
                     Next::TooLong(bytes) => {
-                        Input::Complaint(format!("a line of {bytes} bytes was left out"))
+                        Input::Complaint(format!("skipped a line of {bytes} bytes: it is too long"))
                     }
                     Next::End => return,
                 };

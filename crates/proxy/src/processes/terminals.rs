@@ -1,14 +1,14 @@
-//! Commands that run for an agent, in terminals of its own: one task each, in the hands of the
-//! program's own task.
+//! Commands that run for an agent in separate terminals: one task each, owned by the task of the
+//! agent's program.
 //!
-//! Each command leads a process group and carries the session's mark, as the program does. What it
-//! prints is told in pieces of bounded size at a bounded rate: one that prints without end is held
-//! back by its own pipe.
+//! Each command leads a process group and carries the session's variable, as the program does. Its
+//! output is reported in pieces of bounded size at a bounded rate: a command that prints without
+//! end is slowed down by its own pipe.
 //!
-//! **Invariant**: a command and all that stayed in its group are gone when its task is, however
-//! that ends; all tasks are gone when the program is.
+//! **Invariant**: when a command's task ends, for whatever reason, the command and everything left
+//! in its process group are gone. When the program ends, all tasks are gone.
 //!
-//! Not here: how much of it is kept, who wants to know (`agents`), paths (`files`).
+//! Not here: how much output is kept and who receives it (`agents`), paths (`files`).
 
 use std::collections::BTreeMap;
 use std::io;
@@ -102,7 +102,7 @@ impl Terminals {
 
     fn open(&mut self, id: TerminalId, wanted: &TerminalCommand) -> Result<(), String> {
         if self.running.len() >= COMMANDS_MAX {
-            return Err("Too many commands run at once".to_owned());
+            return Err("Too many commands are running at once".to_owned());
         }
         let (mut start, output) = self.prepare(wanted)?;
         let command = &wanted.command;
@@ -145,7 +145,7 @@ impl Terminals {
                 ));
             }
         };
-        let unusable = |error: io::Error| format!("There is no pipe for it: {error}");
+        let unusable = |error: io::Error| format!("Could not create a pipe: {error}");
         let (output, input) = io::pipe().map_err(unusable)?;
         start.stdout(input.try_clone().map_err(unusable)?).stderr(input).stdin(Stdio::null());
         start.current_dir(folder).kill_on_drop(true).process_group(0);

@@ -1,8 +1,8 @@
-//! Ends everything that a program started, also what an earlier proxy left behind.
+//! Ends everything that a program started, including what an earlier proxy left behind.
 //!
-//! Each program leads a process group, and its group and start time are noted on disk. What left
-//! the group (agents run commands in groups of their own) still has the variable that names the
-//! session in its environment; where the system shows environments, it is found by that.
+//! Each program leads a process group; the group and its start time are recorded on disk. Processes
+//! that left the group (agents run commands in separate groups) still have the variable that names
+//! the session in their environment. On systems that expose environments, they are found by it.
 
 use std::fs;
 use std::io::{self, Write};

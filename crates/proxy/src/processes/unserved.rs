@@ -1,4 +1,5 @@
-//! Where files and terminals are not served: nothing of it is offered, and nobody asks.
+//! For systems on which files and terminals are not available: agents are not offered any, so no
+//! requests come.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub(super) mod files {
         _root: &Root,
         _job: &FileJob,
     ) -> Result<Option<String>, FileFault> {
-        let words = "Files are not served on this system".to_owned();
+        let words = "Farhelm cannot provide files to agents on this system".to_owned();
         Err(FileFault { kind: FileFaultKind::Refused, words })
     }
 }

@@ -1,9 +1,10 @@
-//! Pictures on their way to the relay, a file each: a proxy that is killed hands them over later.
+//! Pictures that are waiting for upload to the relay, one file each, so that a proxy that was
+//! killed can upload them later.
 //!
-//! Invariant: a picture that was asked to be kept is on disk before it is handed over, and is
-//! removed when its message is in the journal.
+//! Invariant: a picture is on disk before it is uploaded, and is removed once its message is in the
+//! journal.
 //!
-//! Not here: how many there may be (`agents`), handing over (`shell`).
+//! Not here: how many there may be (`agents`), uploading (`shell`).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -106,7 +107,7 @@ impl Pictures {
         for (_, path) in paths {
             let line = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
             let Some(line) = line else {
-                tracing::warn!(path = %path.display(), "this picture cannot be read");
+                tracing::warn!(path = %path.display(), "could not read a picture");
                 let _ = fs::remove_file(path);
                 continue;
             };

@@ -1,5 +1,4 @@
-//! What takes a moment and is done beside the thread that holds the host: looking for agents,
-//! for folders, for conversations.
+//! Slow lookups that run beside the host's thread: agents, folders, conversations.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -171,7 +170,7 @@ async fn ask(catalog: Arc<Catalog>, agent: AgentType) -> Vec<Summary> {
 }
 
 fn busy() -> Failure {
-    Failure::new("rate_limited", "This machine is asked too much at once; try again in a moment")
+    Failure::new("rate_limited", "Too many requests to this machine at once. Try again in a moment")
 }
 
 /// Looks for agents now, each minute, and when somebody has reason to.

@@ -1,4 +1,4 @@
-//! How long to wait before the relay is tried again: longer each time, never all at once.
+//! How long to wait before reconnecting to the relay: longer each time, with jitter.
 
 use std::time::Duration;
 

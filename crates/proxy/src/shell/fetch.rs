@@ -1,9 +1,9 @@
-//! Gets attachments from the relay into a folder of this machine, each under its id.
+//! Downloads attachments from the relay into a folder of this machine, each under its id.
 //!
-//! **Invariant**: a file that has its final name is whole. The relay names the files, so a name
-//! that could lead out of the folder is no name.
+//! **Invariant**: a file with its final name is complete. The relay names the files, so a name that
+//! could lead out of the folder is rejected.
 //!
-//! Not here: when to ask again (`engine::attachments`), the way to the relay (`dial`).
+//! Not here: when to ask again (`engine::attachments`), connecting to the relay (`dial`).
 
 use std::fs;
 use std::io;
@@ -51,7 +51,7 @@ const UNFINISHED: &str = ".";
 /// The folder of attachments, made if need be, without what is old or unfinished.
 pub(super) fn folder(data: &Path) -> Result<PathBuf, Fault> {
     let folder = data.join("proxy").join("attachments");
-    let failed = |error| Fault::disk(format!("making {}", folder.display()), error);
+    let failed = |error| Fault::disk(format!("creating {}", folder.display()), error);
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -179,7 +179,7 @@ async fn keep(
         let Ok(chunk) = frame.map_err(away)?.into_data() else { continue };
         size_bytes += chunk.len() as u64;
         if size_bytes > ATTACHMENT_BYTES_MAX {
-            let words = format!("{} is larger than this machine takes", attachment.name);
+            let words = format!("{} is larger than this machine accepts", attachment.name);
             return Err(FetchFault::Failed(Failure::new("attachment_too_large", words)));
         }
         file.write_all(&chunk).await.map_err(|error| unsaved(&error))?;
@@ -197,7 +197,7 @@ fn is_name(id: &str) -> bool {
 }
 
 fn unknown(attachment: &Attachment) -> FetchFault {
-    let words = format!("The relay does not have {} any more; attach it again", attachment.name);
+    let words = format!("The relay no longer has {}. Attach it again", attachment.name);
     FetchFault::Failed(Failure::new("attachment_unknown", words))
 }
 
@@ -207,7 +207,7 @@ fn unsaved(error: &io::Error) -> FetchFault {
 }
 
 fn away(error: impl std::fmt::Display) -> FetchFault {
-    tracing::debug!(%error, "an attachment cannot be got; trying again");
+    tracing::debug!(%error, "could not download an attachment; trying again");
     FetchFault::Away
 }
 

@@ -1,4 +1,4 @@
-//! The data folder: made when it is not there, and one proxy's at a time.
+//! The data folder: created if it is missing, and locked by one proxy at a time.
 
 use std::fs::{self, File};
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! Hands pictures that agents made to the relay, where every client can get them.
+//! Uploads pictures that agents made to the relay, where every client can get them.
 //!
 //! **Invariant**: each picture is answered once: with the name that the relay gave it, or with the
-//! reason why it has none. A relay that is away is tried again for a while, not for ever.
+//! reason why it has none. If the relay is offline, the upload is retried for a while, not forever.
 //!
-//! Not here: what is told instead (`agents`), the way to the relay (`dial`).
+//! Not here: what is shown instead (`agents`), connecting to the relay (`dial`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,14 +69,14 @@ pub(super) async fn serve(
 
 async fn keep(dialer: &Dialer, picture: &Picture) -> Kept {
     let Ok(bytes) = BASE64_STANDARD.decode(&picture.base64) else {
-        return Err(Failure::new("invalid_request", "it is not written as a picture should be"));
+        return Err(Failure::new("invalid_request", "its data is not valid base64"));
     };
     let bytes = Bytes::from(bytes);
     let mut pause = PAUSE_FIRST;
     let mut last = String::new();
     for _ in 0..TRIES_MAX {
         let tried = timeout(TRY_TIMEOUT, hand_over(dialer, picture, bytes.clone())).await;
-        match tried.unwrap_or_else(|_| Err(Miss::Away("it took too long".to_owned()))) {
+        match tried.unwrap_or_else(|_| Err(Miss::Away("the upload took too long".to_owned()))) {
             Ok(id) => return Ok(id),
             Err(Miss::Failed(failure)) => return Err(failure),
             Err(Miss::Away(words)) => last = words,
@@ -84,7 +84,7 @@ async fn keep(dialer: &Dialer, picture: &Picture) -> Kept {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(PAUSE_MAX);
     }
-    Err(Failure::new("internal", format!("the relay could not be given it: {last}")))
+    Err(Failure::new("internal", format!("it could not be uploaded to the relay: {last}")))
 }
 
 async fn hand_over(
@@ -95,7 +95,7 @@ async fn hand_over(
     let away = |error: &dyn std::fmt::Display| Miss::Away(error.to_string());
     let name = encoded(&picture.name);
     let Some(mut request) = dialer.post(&format!("/v1/uploads?name={name}")) else {
-        return Err(Miss::Failed(Failure::new("internal", "its name cannot be sent")));
+        return Err(Miss::Failed(Failure::new("internal", "its name is not valid")));
     };
     if let Ok(media_type) = HeaderValue::from_str(&picture.media_type) {
         request.headers_mut().insert(CONTENT_TYPE, media_type);

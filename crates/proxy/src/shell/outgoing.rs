@@ -1,10 +1,11 @@
 //! Frames on their way to the connection.
 //!
-//! Invariant: the thread that holds the host never waits here, and frames keep their order. What
-//! the connection does not take yet is kept; a connection for which too much waits is given up.
-//! Nothing is lost with it: the outbox tells the next one.
+//! Invariant: the host's thread never waits here, and frames keep their order. What the connection
+//! cannot take yet is queued; a connection whose queue is too long is dropped. Nothing is lost with
+//! it: the outbox sends it again on the next one.
 //!
-//! Not here: writing to the socket, and giving up one that takes nothing for long (`shell`).
+//! Not here: writing to the socket, and dropping a connection that takes nothing for long
+//! (`shell`).
 
 use std::collections::VecDeque;
 

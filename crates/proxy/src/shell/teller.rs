@@ -1,7 +1,7 @@
-//! Asks agents that keep no files we know for their conversations, and remembers for a moment what
-//! they said: starting a program for it takes seconds.
+//! Asks agents whose files we cannot read for their conversations, and caches the answer for a
+//! moment, because starting a program for it takes seconds.
 //!
-//! **Invariant**: an agent is asked by one at a time; who asks meanwhile is told the same.
+//! **Invariant**: an agent gets one request at a time; concurrent requests share its answer.
 //!
 //! Not here: the dialogue (`processes`), conversations in files (`conversations`).
 

@@ -1,4 +1,4 @@
-//! The whole proxy on loopback, against a relay that is a few lines long.
+//! The whole proxy on loopback, against a relay of a few lines.
 
 use std::path::Path;
 use std::time::Duration;

@@ -68,7 +68,7 @@ impl Worker {
         let Folder { journal, records, lock } = folder::open(&config.data)?;
         let running = config.data.join(RUNNING_FOLDER);
         for session in processes::end_leftovers(&running) {
-            tracing::info!(%session, "ended what an earlier proxy had left running");
+            tracing::info!(%session, "stopped a program that an earlier proxy left running");
         }
         let catalog = Arc::new(Catalog::new(&config.agents));
         let profiles = Arc::new(ProfileSet::load(config.ide.profiles.as_deref()));
@@ -82,7 +82,7 @@ impl Worker {
         if host.torn_bytes() > 0 {
             tracing::warn!(
                 bytes = host.torn_bytes(),
-                "the journal's end was cut off by a crash; nothing of it had been done"
+                "a crash cut off the end of the journal; none of the lost entries had been acted on"
             );
         }
         let (tell, ended) = oneshot::channel();
@@ -221,7 +221,11 @@ impl Work {
         let refused = turn.panel_jobs.into_iter().filter_map(|job| self.panels.carry_out(job));
         self.put_off.extend(refused);
         for failure in complaints {
-            tracing::warn!(code = %failure.code, message = %failure.message, "the relay complained");
+            tracing::warn!(
+                code = %failure.code,
+                message = %failure.message,
+                "the relay reported an error"
+            );
         }
         for (session, act) in acts {
             if matches!(act, Act::Forget(_)) {
@@ -239,18 +243,21 @@ impl Work {
         for picture in pictures {
             if let Err(full) = errands.pictures.try_send(picture) {
                 let (session, Picture { message, .. }) = full.into_inner();
-                let outcome = Err(Failure::new("rate_limited", "there are too many at once"));
+                let outcome =
+                    Err(Failure::new("rate_limited", "there are too many pictures at once"));
                 self.put_off.push(Input::Agent(session, AgentInput::Kept { message, outcome }));
             }
         }
         if let Some(outgoing) = &mut self.outgoing
             && outgoing.send(frames).is_err()
         {
-            tracing::warn!("the relay takes less than the agents tell; leaving the connection");
+            tracing::warn!(
+                "the relay reads more slowly than the agents write; dropping the connection"
+            );
             self.outgoing = None;
         }
         if let Some(reason) = disconnect {
-            tracing::info!(reason, "leaving the connection");
+            tracing::info!(reason, "dropping the connection");
             self.outgoing = None;
         }
         Ok(())

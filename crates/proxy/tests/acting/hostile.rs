@@ -128,7 +128,7 @@ async fn what_lies_over_a_button_is_told_and_keeps_no_run_from_being_stopped() {
     stage.evaluate(cover).await;
     let press = Task::Press { dialog, label: "Deny".to_owned() };
     let failure = stage.perform(press).await.unwrap_err();
-    let words = "The question's button could not be pressed: div.notice.of.mine lies over it";
+    let words = "Could not press the question's button: div.notice.of.mine covers it";
     assert_eq!((failure.code.as_str(), failure.message.as_str()), ("control_failed", words));
     assert_eq!(stage.perform(Task::Stop).await, Ok(Done::Plainly));
     stage.wait_for("stopped", 1).await;

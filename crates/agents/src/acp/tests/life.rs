@@ -152,7 +152,7 @@ fn a_crash_ends_the_run_with_the_reason_and_offers_to_go_on() {
     assert!(reason.contains("out of memory"), "{reason}");
     let degraded = bench.reports().any(|report| {
         matches!(report, Report::Status { health: Health::Degraded, reason: Some(words), .. }
-            if words.contains("next message"))
+            if words.contains("Send a message"))
     });
     assert!(degraded);
     // It had evidence: nothing is looked up, nothing is started.

@@ -1,4 +1,4 @@
-//! What a session knows after the proxy or the program was away.
+//! What a session knows after the proxy or the program restarted.
 
 use super::*;
 use crate::Lookup;

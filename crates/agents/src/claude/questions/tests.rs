@@ -31,9 +31,9 @@ fn ids(prompt: &Prompt) -> Vec<&str> {
 fn a_command_is_asked_for_in_words_with_all_that_always_means() {
     let prompt = bash().prompt("p1".into(), None, Timestamp(1));
     let text = prompt.text.open().unwrap();
-    assert_eq!(text, "Run this command?\nmkdir d\nmake it\nIt touches /w/d");
+    assert_eq!(text, "Run this command?\nmkdir d\nmake it\nAffects /w/d");
     assert_eq!(ids(&prompt), ["yes", "always", "no"]);
-    let always = "Yes, and from now on: allow Bash(mkdir *); use the mode acceptEdits";
+    let always = "Yes, and don't ask again for Bash(mkdir *), and switch to the mode acceptEdits";
     assert_eq!(prompt.choices[1].label, always);
     assert!(prompt.choices.iter().all(|choice| !choice.is_default));
 }

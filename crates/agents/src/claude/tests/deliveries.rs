@@ -139,7 +139,7 @@ fn the_run_of_a_send_that_was_written_when_the_program_died_was_stopped_by_nobod
         Report::RunEnded { outcome, .. } => Some(outcome.clone()),
         _ => None,
     });
-    let why = "Claude Code ended before it answered".to_owned();
+    let why = "Claude Code stopped before it answered".to_owned();
     assert_eq!(ended, Some(Outcome::Cut(Cut { why, lasted_ms: None })));
 }
 

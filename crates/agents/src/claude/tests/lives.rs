@@ -120,7 +120,7 @@ fn a_crash_ends_the_run_with_its_reason_and_the_next_message_starts_it_again() {
     assert!(ended.unwrap().contains("segmentation fault"));
     let Some(Report::Status { health, reason, .. }) = told.last() else { panic!("{told:?}") };
     assert_eq!(*health, Health::Degraded);
-    assert!(reason.as_deref().unwrap().contains("next message"));
+    assert!(reason.as_deref().unwrap().contains("Send a message"));
     assert!(spawned(&bench.send("m2")).is_some());
     let told = bench.introduce();
     assert!(
@@ -215,7 +215,7 @@ fn pictures_of_an_earlier_conversation_are_kept_before_it_goes_on() {
     let path = format!("{FILE}old.jsonl").into();
     bench.input(Input::Read { path, text: Some(record.to_string()) });
     let told = bench.wait_until_due();
-    assert!(format!("{:?}", reports(&told)[0]).contains("did not take it in time"));
+    assert!(format!("{:?}", reports(&told)[0]).contains("did not store it in time"));
     assert!(spawned(&told).is_some());
 }
 

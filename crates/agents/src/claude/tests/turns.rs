@@ -317,7 +317,7 @@ fn limits_compactions_and_retries_are_noticed() {
     let limit = json!({"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "rateLimitType": "five_hour", "resetsAt": 61}});
     let told = bench.hear(&limit);
     assert!(
-        matches!(reports(&told)[0], Report::Notice(notice) if notice.text == "The five hour limit is reached; it ends in 1 minutes"),
+        matches!(reports(&told)[0], Report::Notice(notice) if notice.text == "Reached the five hour limit; it resets in 1 minutes"),
         "{told:?}"
     );
     assert_eq!(bench.hear(&limit), [], "once is enough");

@@ -1,4 +1,4 @@
-//! The questions that Codex asks: their words, their buttons, and what each button says to it.
+//! Codex's questions: their text, their buttons, and the answer that each button sends.
 //!
 //! Not here: asking and answering (`prompts`).
 
@@ -120,7 +120,7 @@ fn allowing(offered: &Value) -> Option<Answer> {
     let (id, label, effect) = match offered.as_str() {
         Some("accept") => ("accept", "Allow".to_owned(), Effect::AllowOnce),
         Some("acceptForSession") => {
-            ("accept_for_session", "Allow for this session".to_owned(), Effect::AllowAlways)
+            ("accept_for_session", "Allow in this session".to_owned(), Effect::AllowAlways)
         }
         Some(_) => return None,
         None => {
@@ -169,7 +169,7 @@ pub(super) fn file_change(params: &Value, diffs: Vec<Diff>, workspace: &Path) ->
         paths => format!("Codex wants to change: {}", paths.join(", ")),
     };
     if let Some(root) = &asked.grant_root {
-        text.push_str("\nIt asks to write, for the rest of the session, below ");
+        text.push_str("\nIt also asks to write, for the rest of the session, in ");
         text.push_str(root);
     }
     add_reason(&mut text, asked.reason.as_deref());
@@ -177,7 +177,7 @@ pub(super) fn file_change(params: &Value, diffs: Vec<Diff>, workspace: &Path) ->
         Answer::new("accept", "Allow", Effect::AllowOnce, decision("accept")),
         Answer::new(
             "accept_for_session",
-            "Allow changes to these files for this session",
+            "Allow changes to these files in this session",
             Effect::AllowAlways,
             decision("acceptForSession"),
         ),
@@ -201,7 +201,7 @@ pub(super) fn file_change(params: &Value, diffs: Vec<Diff>, workspace: &Path) ->
 /// `item/permissions/requestApproval`.
 pub(super) fn permissions(params: &Value) -> Option<Question> {
     let wanted = params.get("permissions")?;
-    let mut text = "Codex asks for more permissions".to_owned();
+    let mut text = "Codex wants more permissions".to_owned();
     add_reason(&mut text, params.get("reason").and_then(Value::as_str));
     // What is null is not wanted, and must not be granted as such.
     let granted: Map<String, Value> = wanted
@@ -216,7 +216,7 @@ pub(super) fn permissions(params: &Value) -> Option<Question> {
         Answer::new("accept", "Allow for this run", Effect::AllowOnce, grant("turn")),
         Answer::new(
             "accept_for_session",
-            "Allow for this session",
+            "Allow in this session",
             Effect::AllowAlways,
             grant("session"),
         ),
@@ -252,7 +252,7 @@ pub(super) fn user_input(params: &Value) -> Option<Question> {
     let nothing = json!({ "answers": {} });
     let choices = vec![
         Answer::new("answer", "Answer", Effect::AllowOnce, nothing.clone()),
-        Answer::new("decline", "Do not answer", Effect::Reject, nothing.clone()),
+        Answer::new("decline", "Skip", Effect::Reject, nothing.clone()),
     ];
     Some(Question {
         text: text.join("\n"),

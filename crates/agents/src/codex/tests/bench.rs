@@ -1,4 +1,4 @@
-//! A driver on the bench: what it writes is read, and what Codex would say is said by the test.
+//! A driver under test: the test reads what it writes and plays Codex.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Messages, runs, and what is left when the program dies.
+//! Messages, runs, and what remains when the program dies.
 
 use domain::session::Report;
 use domain::session::controls::Control;
@@ -272,7 +272,7 @@ fn a_crash_ends_the_run_and_the_next_message_starts_codex_again() {
         Report::Status { health: Health::Degraded, reason, .. } => reason.clone(),
         _ => None,
     });
-    assert!(degraded.unwrap().contains("The next message starts it again"));
+    assert!(degraded.unwrap().contains("Send a message to start it again"));
     assert_eq!(failed(&reports), [("m2".into(), "agent_not_open".to_owned())]);
     bench.deliver("m3", "again", None);
     bench.greet();

@@ -1,4 +1,4 @@
-//! What Codex tells on its own account.
+//! What Codex reports without being asked.
 
 use domain::content::{Message, Part, PlanStatus, ToolKind, ToolStatus};
 use domain::session::Report;
@@ -183,7 +183,7 @@ fn a_rate_limit_is_told_when_it_gets_narrow_and_not_at_every_turn() {
     }
     let told = notices(&bench.reports());
     assert_eq!(told.len(), 2);
-    assert_eq!(told[0].1, "81 % of the account's limit for 5 hours is used");
+    assert_eq!(told[0].1, "81 % of the account's limit for 5 hours used");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Starting, waking, resting, and conversations from before.
+//! Starting, waking, idling, and earlier conversations.
 
 use domain::content::{Author, Part};
 use domain::session::Report;

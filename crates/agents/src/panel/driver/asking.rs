@@ -1,6 +1,6 @@
-//! Dialogs of the panel, as prompts that everybody understands.
+//! Converts dialogs of the panel to prompts for all clients.
 //!
-//! Invariant: a button is pressed only by its exact label in the dialog that was asked about; no
+//! Invariant: a button is pressed only by its exact label in the dialog that was answered. No
 //! prompt expires, and no default allows anything.
 
 use std::collections::BTreeMap;
@@ -142,8 +142,8 @@ impl PanelDriver {
         self.ask(task, Purpose::Press(press), now);
         let has_words = detail.message.as_ref().is_some_and(|words| !words.trim().is_empty());
         if has_words || detail.updated_input.is_some() || detail.answers.is_some() {
-            let words = "A panel's dialog takes a button and nothing else: what was written with \
-                         it is not passed on";
+            let words = "A dialog in a panel accepts only a button. The text you added was not \
+                         sent to the agent";
             self.scribe.notice("answer", words);
         }
     }
@@ -208,7 +208,7 @@ fn prompt(
         let (label, wants_answers) = (button.label.clone(), false);
         choices.push(Choice { id: named, label, is_default, effect, wants_answers });
     }
-    let text = if dialog.text.is_empty() { "The agent asks" } else { dialog.text.as_str() };
+    let text = if dialog.text.is_empty() { "The agent is asking" } else { dialog.text.as_str() };
     let prompt = Prompt {
         id: id.clone(),
         text: Content::Open(text.to_owned()),

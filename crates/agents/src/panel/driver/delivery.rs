@@ -79,7 +79,8 @@ impl PanelDriver {
         now: Timestamp,
     ) {
         if self.held.len() >= HELD_MAX {
-            let words = "Too much waits for this panel already";
+            let words = "Too many messages are already queued for this panel. Try again in a \
+                         moment";
             let failure = Failure::new("send_rejected", words);
             return self.scribe.not_delivered(&send.id, attempt, failure);
         }
@@ -149,7 +150,8 @@ impl PanelDriver {
             if now.ms_since(since) < AWAY_MS {
                 return Chance::Later;
             }
-            let words = format!("The panel is not open: {reason}. Open it and send again");
+            let words =
+                format!("The message was not sent: {reason}. Open the panel and send it again");
             return Chance::No(Failure::new("agent_not_open", words));
         };
         match self.health() {

@@ -1,4 +1,4 @@
-//! What the proxy asks: control commands, and what can be chosen.
+//! The proxy's orders: control commands, and the available choices.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl PanelDriver {
             Control::ReadConfig => self.read_config(request, now),
             Control::SetMode(_) | Control::SetEffort(_) => {
                 let name = &self.profile.display_name;
-                let words = format!("{name} lets this be chosen only in its own window");
+                let words = format!("{name} allows this to be changed only in its own window");
                 let failure = Failure::new("control_not_supported", words);
                 self.scribe.answered(request, Some(failure));
             }
@@ -55,7 +55,7 @@ impl PanelDriver {
     /// Why nothing can be done in the panel now.
     fn obstacle(&self) -> Option<Failure> {
         let reason = self.verdict.as_ref().and_then(|verdict| verdict.reason.clone());
-        let reason = reason.unwrap_or_else(|| "The panel has not been seen yet".to_owned());
+        let reason = reason.unwrap_or_else(|| "Farhelm has not found the panel yet".to_owned());
         match self.health() {
             _ if self.phase != Phase::Attached => Some(Failure::new("agent_not_open", reason)),
             Health::AgentUiChanged | Health::ScrapingFailed => {
@@ -74,8 +74,9 @@ impl PanelDriver {
         } else {
             let active = self.scribe.run();
             let is_other = meant.is_some_and(|meant| active != Some(meant));
-            (active.is_none() || is_other)
-                .then(|| Failure::new("agent_not_active", "The agent is not at work on that"))
+            (active.is_none() || is_other).then(|| {
+                Failure::new("agent_not_active", "Nothing to stop: this run is not active")
+            })
         };
         match failure {
             Some(failure) => self.scribe.answered(request, Some(failure)),
@@ -89,12 +90,12 @@ impl PanelDriver {
 
     fn set_model(&mut self, request: &RequestId, model: &ModelId, now: Timestamp) {
         let failure = if self.can_choose_model() {
-            let busy = || Failure::new("control_failed", "The agent is at work; stop it first");
+            let busy = || Failure::new("control_failed", "The agent is running. Stop it first");
             let is_busy =
                 self.running.is_busy || self.is_doing(|it| matches!(it, Purpose::Send(_)));
             self.obstacle().or_else(|| is_busy.then(busy))
         } else {
-            let words = format!("{} shows no models to choose from", self.profile.display_name);
+            let words = format!("{} does not offer a choice of models", self.profile.display_name);
             Some(Failure::new("control_not_supported", words))
         };
         if failure.is_some() {
@@ -114,7 +115,7 @@ impl PanelDriver {
         match (request, failure) {
             (Some(request), failure) => self.scribe.answered(&request, failure),
             (None, Some(failure)) => {
-                let words = format!("The model {model} was not chosen: {}", failure.message);
+                let words = format!("Could not switch to the model {model}: {}", failure.message);
                 self.scribe.notice("model", words);
             }
             (None, None) => {}
@@ -152,7 +153,7 @@ impl PanelDriver {
             }
             Ok(Done::Plainly) => {}
             Err(failure) => {
-                let words = format!("The models cannot be read: {}", failure.message);
+                let words = format!("Could not read the list of models: {}", failure.message);
                 self.scribe.notice("model", words);
             }
         }

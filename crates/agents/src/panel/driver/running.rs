@@ -1,4 +1,4 @@
-//! Runs, as far as a panel shows them: from its first sign of work until it was quiet for a while.
+//! Runs, as far as a panel shows them: from the first sign of work until it was quiet for a while.
 
 use domain::content::Failure;
 use domain::session::runs::Outcome;

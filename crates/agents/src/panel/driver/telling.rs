@@ -1,8 +1,9 @@
-//! Rows of the panel, as messages and tool calls.
+//! Converts rows of the panel to messages and tool calls.
 //!
-//! A person's row is finished at once. The agent's is when another follows it, or when all was
-//! quiet for a while; until then what it gains is passed on live. A row that leaves the document is
-//! no deletion; one that stands before all that is known is older, and not told after it.
+//! A person's row is finished at once. The agent's row is finished when another follows it, or when
+//! everything was quiet for a while; until then, its growth is passed on live. A row that leaves
+//! the document is not a deletion. A row above all known rows is older, and is not reported after
+//! them.
 
 use std::collections::BTreeMap;
 

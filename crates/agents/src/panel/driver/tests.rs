@@ -1,4 +1,4 @@
-//! The driver, fed with what observers push.
+//! The driver, fed with the observer's pushes.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test looks for one kind among all")]
 #![expect(clippy::needless_pass_by_value, reason = "pushes are written where they are used")]

@@ -1,7 +1,8 @@
-//! What must be so in a profile that TOML cannot say.
+//! The rules of a profile that TOML cannot express.
 //!
-//! Patterns are read by two engines, this one and the page's: only what both read alike is let
-//! in. Selectors are only looked at from afar; the page itself says which it does not understand.
+//! Patterns are read by two engines, this one and the page's: only syntax that both treat the same
+//! is allowed. Selectors are checked only roughly; the page itself reports which it does not
+//! understand.
 
 use regex::Regex;
 
@@ -58,7 +59,7 @@ const KEYS: &[&str] = &[
 ];
 /// A message has two minutes in all, and somebody who types is waited for before it.
 const TAKEN_WITHIN_S_MAX: u64 = 60;
-const ENTER_PRESSES_NOTHING: &str = "enter presses no button";
+const ENTER_PRESSES_NOTHING: &str = "enter does not press a button";
 /// What may be held down with a key.
 const MODIFIERS: &[&str] = &["Primary", "Control", "Shift", "Alt", "Meta"];
 
@@ -138,9 +139,9 @@ impl Checker {
         } else if selector.len() > TEXT_BYTES_MAX {
             self.refuse(&format!("is longer than {TEXT_BYTES_MAX} bytes"));
         } else if !is_balanced(selector) {
-            self.refuse("is no selector: a bracket or a quote is not closed");
+            self.refuse("is not a selector: a bracket or a quote is not closed");
         } else if selector.trim_end().ends_with([',', '>', '+', '~']) {
-            self.refuse("is no selector: something is missing at its end");
+            self.refuse("is not a selector: something is missing at its end");
         }
     }
 
@@ -156,17 +157,17 @@ impl Checker {
         }
         let rest = text.strip_prefix("(?i)").unwrap_or(text);
         if rest.replace("(?:", "(").contains("(?") {
-            return self.refuse("may use (?i) at its beginning and (?: ), nothing else with (?");
+            return self.refuse("may use (?i) at its beginning and (?: ), but no other (? group");
         }
         match pattern(text) {
             Some(pattern) if pattern.captures_len() <= groups => {
-                self.refuse("needs a group around the part that is meant");
+                self.refuse("needs a group around the part to extract");
             }
             Some(_) => {}
             None => {
                 let why = Regex::new(text).err().map(|error| error.to_string());
                 let why = why.as_deref().and_then(|why| why.lines().last()).unwrap_or("too large");
-                self.refuse(&format!("is no pattern: {why}"));
+                self.refuse(&format!("is not a valid pattern: {why}"));
             }
         }
     }
@@ -177,7 +178,9 @@ impl Checker {
             || profile.id.len() > ID_BYTES_MAX
             || !profile.id.chars().all(is_plain)
         {
-            self.key("id", |this| this.refuse("is made of small letters, digits and hyphens"));
+            self.key("id", |this| {
+                this.refuse("must consist of lower-case letters, digits and hyphens")
+            });
         }
         if profile.display_name.trim().is_empty() {
             self.key("display_name", |this| this.refuse("is empty"));
@@ -199,7 +202,7 @@ impl Checker {
                 }
                 ConversationKey::Attribute(name) | ConversationKey::UrlParameter(name) => {
                     if name.is_empty() {
-                        this.refuse("names nothing");
+                        this.refuse("sets nothing");
                     }
                 }
             });
@@ -235,7 +238,10 @@ impl Checker {
         self.maybe_pattern("sticky", composer.sticky.as_ref(), 0);
         if composer.editor == Editor::Monaco && composer.read.is_empty() {
             self.key("editor", |this| {
-                this.refuse("is monaco: its text is beside what takes the keys, name it in read");
+                this.refuse(
+                    "is monaco, whose text is outside the element that takes the keys: add its \
+                     selector to read",
+                );
             });
         }
     }
@@ -244,7 +250,7 @@ impl Checker {
         self.selectors("any", &send.any);
         self.maybe_pattern("label", send.label.as_ref(), 0);
         if send.ladder.is_empty() {
-            self.key("ladder", |this| this.refuse("needs at least one way"));
+            self.key("ladder", |this| this.refuse("needs at least one method"));
         }
         if !(1..=TAKEN_WITHIN_S_MAX).contains(&send.taken_within_s) {
             let words = format!("is not between 1 and {TAKEN_WITHIN_S_MAX} seconds");
@@ -257,13 +263,13 @@ impl Checker {
             });
         }
         if send.any.is_empty() && send.ladder.iter().any(|press| *press != Press::Enter) {
-            self.key("ladder", |this| this.refuse("without a button only enter can send"));
+            self.key("ladder", |this| this.refuse("only enter can send without a button"));
         }
     }
 
     fn ladder(&mut self, ladder: &[Press]) {
         if ladder.is_empty() {
-            self.key("ladder", |this| this.refuse("needs at least one way"));
+            self.key("ladder", |this| this.refuse("needs at least one method"));
         }
         if ladder.contains(&Press::Enter) {
             self.key("ladder", |this| this.refuse(ENTER_PRESSES_NOTHING));
@@ -278,7 +284,7 @@ impl Checker {
         for role in [Role::User, Role::Assistant] {
             if transcript.roles.iter().all(|rule| rule.role != role) {
                 self.key("roles", |this| {
-                    this.refuse("needs a rule for user and one for assistant");
+                    this.refuse("needs one rule for user and one for assistant");
                 });
                 break;
             }
@@ -304,7 +310,7 @@ impl Checker {
             }
         });
         if prompt.choices.iter().all(|rule| rule.effect != ChoiceEffect::Reject) {
-            self.key("choices", |this| this.refuse("needs one that says no (reject)"));
+            self.key("choices", |this| this.refuse("needs one with the effect reject"));
         }
     }
 
@@ -316,7 +322,7 @@ impl Checker {
         self.maybe_selector("option", model.option.as_ref());
         self.maybe_selector("option_text", model.option_text.as_ref());
         if model.open.is_empty() == model.option.is_some() {
-            self.refuse("open and option belong together");
+            self.refuse("open and option must be set together");
         }
     }
 
@@ -324,7 +330,7 @@ impl Checker {
         self.key("matches", |this| this.selector(&rule.matches));
         self.maybe_pattern("text", rule.text.as_ref(), 0);
         if !ACTIVITIES.contains(&rule.kind.as_str()) {
-            let words = format!("is none of {}", ACTIVITIES.join(", "));
+            let words = format!("must be one of {}", ACTIVITIES.join(", "));
             self.key("kind", |this| this.refuse(&words));
         }
     }
@@ -335,7 +341,7 @@ impl Checker {
             Deed::Focus(any) => self.some_selectors("focus", any),
             Deed::Wait(any) => self.some_selectors("wait", any),
             Deed::Key(key) if !is_key(key) => {
-                self.key("key", |this| this.refuse("is no key, such as F1 or Control+Shift+P"));
+                self.key("key", |this| this.refuse("is not a key such as F1 or Control+Shift+P"));
             }
             Deed::Key(_) | Deed::Type(_) => {}
         }

@@ -1,5 +1,5 @@
-//! What must hold of a profile whatever its text is: a target in `fuzz/` looks for texts that break
-//! it, and a test replays `fixtures/fuzz`.
+//! What must hold of a profile for any text: a target in `fuzz/` looks for texts that break it, and
+//! a test replays `fixtures/fuzz`.
 
 use super::Profile;
 

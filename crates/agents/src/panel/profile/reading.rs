@@ -1,4 +1,4 @@
-//! Reading a profile from TOML, with the line of everything that is wrong with it.
+//! Reads a profile from TOML, and reports the line of everything that is wrong with it.
 //!
 //! Not here: which files there are (`proxy`).
 
@@ -35,7 +35,7 @@ impl Profile {
     /// The profile that a text says, or everything that is wrong with it.
     pub fn read(text: &str) -> Result<Self, Vec<ProfileFault>> {
         if text.len() > PROFILE_BYTES_MAX {
-            let words = format!("A profile has at most {PROFILE_BYTES_MAX} bytes");
+            let words = format!("The profile is larger than {PROFILE_BYTES_MAX} bytes");
             return Err(vec![ProfileFault { line: None, words }]);
         }
         let profile: Self = toml::from_str(text).map_err(|error| {
@@ -158,7 +158,10 @@ choices = [
     #[test]
     fn a_dialog_without_a_way_to_say_no_is_refused() {
         let told = faults("effect = \"reject\"", "effect = \"allow_once\"");
-        assert!(told[0].contains("line 29: prompt.choices") && told[0].contains("no"), "{told:?}");
+        assert!(
+            told[0].contains("line 29: prompt.choices") && told[0].contains("reject"),
+            "{told:?}"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Sends, steers and what becomes of them.
+//! Sends, steers and their outcomes.
 
 use domain::Sequence;
 use domain::session::controls::Control;

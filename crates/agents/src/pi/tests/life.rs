@@ -1,4 +1,4 @@
-//! Starting, resting, dying and coming back.
+//! Starting, idling, dying and restarting.
 
 use domain::content::Part;
 use domain::session::Report;
@@ -99,7 +99,7 @@ fn an_agent_that_dies_ends_its_run_and_offers_to_go_on() {
     assert!(reason.contains("signal 9") && reason.contains("out of memory"), "{reason}");
     let degraded = bench.reports().into_iter().any(|report| {
         matches!(report, Report::Status { health: Health::Degraded, reason: Some(words), .. }
-            if words.contains("next message starts it again"))
+            if words.contains("Send a message to start it again"))
     });
     assert!(degraded);
     bench.told.clear();

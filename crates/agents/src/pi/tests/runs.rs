@@ -1,4 +1,4 @@
-//! Runs: what is said in them, and how they end.
+//! Runs: what happens in them, and how they end.
 
 use domain::content::{ToolStatus, Usage};
 use domain::session::Report;

@@ -1,16 +1,16 @@
-//! What a person typed, understood.
+//! Parses what a person typed.
 
 /// What can be typed.
 pub(super) const HELP: &str = "\
-type a message and press Enter; while a question is open, the number of a choice answers it
-  /steer TEXT    say it now, within the run that goes on
-  /stop          stop the run (Ctrl-C does the same)
-  /model NAME    use another model
-  /mode NAME     use another permission mode
-  /effort NAME   think harder, or less hard
-  /go            go on with what waits after a stop
-  /close         end the session
-  /leave         leave; the session goes on (Ctrl-D does the same)";
+Type a message and press Enter. If a question is open, type the number of a choice to answer it.
+  /steer TEXT    send a message to the agent during its run
+  /stop          stop the run (or press Ctrl-C)
+  /model NAME    switch the model
+  /mode NAME     switch the permission mode
+  /effort NAME   set the reasoning effort
+  /go            resume the queue after a stop
+  /close         close the session
+  /leave         leave; the session continues (or press Ctrl-D)";
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub(super) fn read(line: &str, choices: usize) -> Typed {
         ("mode", false) => Typed::Mode(rest),
         ("effort", false) => Typed::Effort(rest),
         ("steer" | "model" | "mode" | "effort", true) => {
-            Typed::Unclear(format!("/{word} needs a word after it"))
+            Typed::Unclear(format!("/{word} needs a value after it"))
         }
         ("stop", true) => Typed::Stop,
         ("go", true) => Typed::GoOn,

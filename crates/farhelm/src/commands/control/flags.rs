@@ -1,7 +1,7 @@
-//! Claude Code's own flags, as far as they mean something for a session that already runs.
+//! The flags of Claude Code that have a meaning for a session that already runs.
 //!
 //! A program may pass any flag of Claude Code, including ones that do not exist yet: unknown flags
-//! are ignored. Flags of ours may stand among them.
+//! are ignored. Farhelm's own flags may stand among them.
 
 /// The mode that runs every tool without asking, and Claude Code's flag for it.
 pub(super) const BYPASS: &str = "bypassPermissions";

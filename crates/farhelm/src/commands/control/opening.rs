@@ -1,5 +1,5 @@
-//! The first thing that is printed is `init`, as it is of Claude Code: a program reads from it how
-//! the session stands, also before it is asked anything.
+//! Prints `init` first, as Claude Code does: a program reads the state of the session from it, even
+//! before it sends anything.
 //!
 //! **Invariant**: nothing is printed twice, and nothing overtakes what was printed or held before.
 

@@ -1,4 +1,4 @@
-//! `farhelm tail --dialect`: what a client of another dialect sees of a session.
+//! `farhelm tail --dialect`: a session as a client of another dialect sees it.
 //!
 //! Not here: the dialects (`client`).
 
@@ -21,7 +21,7 @@ pub(super) async fn run(tail: Tail, dialect: Dialect) -> Result<ExitCode, Proble
     let finder = Finder::new(&tail.reach)?;
     let session = sessions::find(&finder, &tail.session).await?;
     if sessions::is_closed(&finder, &session).await? {
-        output::aside("the session is closed: nothing more happens in it");
+        output::aside("this session is closed: there will be no more events");
         return Ok(ExitCode::SUCCESS);
     }
     let mut speaker = speaker(dialect, &session.id)?;
@@ -50,7 +50,7 @@ pub(super) async fn run(tail: Tail, dialect: Dialect) -> Result<ExitCode, Proble
                 }
             }
         }
-        output::aside("the relay is away; trying again");
+        output::aside("lost the relay; reconnecting");
     }
 }
 
@@ -67,7 +67,7 @@ fn speaker(dialect: Dialect, session: &str) -> Result<Box<dyn Speaker>, Problem>
 /// What keys and nonces are drawn from.
 fn seed() -> Result<[u8; 32], Problem> {
     let mut seed = [0; 32];
-    getrandom::fill(&mut seed).context("the system gives no randomness")?;
+    getrandom::fill(&mut seed).context("the system provides no random bytes")?;
     Ok(seed)
 }
 

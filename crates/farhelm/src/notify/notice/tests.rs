@@ -55,7 +55,7 @@ fn a_question_says_which_command_waits_and_where() {
     let prompt = prompt(Content::Open("May I?".to_owned()), r#"{"command":"git push"}"#);
     let told = notice(&prompt);
 
-    assert_eq!(told.title, "Kite waits for you");
+    assert_eq!(told.title, "Kite needs your answer");
     assert_eq!(told.text, "May I?\ngit push\nclaude on workshop, /home/ada/kite");
     assert_eq!(told.link, "https://farhelm.example.org/#/s/ses_1/p/p1");
     assert_eq!(told.prompt_id.as_deref(), Some("p1"));
@@ -93,7 +93,7 @@ fn a_sealed_question_stays_sealed() {
     let mut prompt = prompt(Content::Sealed(sealed.clone()), "");
     prompt.detail = Some(Content::Sealed(sealed));
     let told = notice(&prompt);
-    assert!(told.text.contains("sealed") && !told.text.contains("secret"), "{}", told.text);
+    assert!(told.text.contains("encrypted") && !told.text.contains("secret"), "{}", told.text);
     assert_eq!(told.command, None);
 }
 
@@ -114,7 +114,7 @@ fn runs_and_failures_are_worded_and_what_was_left_out_is_counted() {
     let mut ended = call(Matter::Ended(Outcome::Failed("out of tokens".to_owned())));
     ended.left_out = 3;
     let mut told = Notice::new(&ended, &card(), "");
-    assert_eq!(told.title, "Kite gave up");
+    assert_eq!(told.title, "Kite failed");
     assert!(told.text.starts_with("out of tokens\nclaude on workshop"), "{}", told.text);
     assert!(told.text.contains("3 more"), "{}", told.text);
     told.add_left_out(2);
@@ -123,5 +123,5 @@ fn runs_and_failures_are_worded_and_what_was_left_out_is_counted() {
     let failed = Notice::new(&call(Matter::Failed("it is away".to_owned())), &card(), "");
     assert_eq!((failed.kind.word(), failed.prompt_id), ("send_failed", None));
     let done = Notice::new(&call(Matter::Ended(Outcome::Completed)), &card(), "");
-    assert_eq!(done.title, "Kite is done");
+    assert_eq!(done.title, "Kite finished");
 }

@@ -12,7 +12,7 @@ pub(crate) async fn model_switch(agent: &'static Agent) -> Verdict {
     let mut stage = Stage::open(agent).await;
     assert_eq!(stage.can("set_model"), agent.switches_model, "{}", stage.config());
     if !agent.switches_model {
-        return Verdict::Cannot("it has one model");
+        return Verdict::Cannot("it has only one model");
     }
     let before = stage.exchange("which one").await;
     let config = stage.config();

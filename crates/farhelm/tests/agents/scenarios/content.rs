@@ -20,7 +20,7 @@ const LONG_KIBIBYTES: usize = 80;
 pub(crate) async fn picture_sent(agent: &'static Agent) -> Verdict {
     let mut stage = Stage::open(agent).await;
     if !stage.can("images") {
-        return Verdict::Cannot("it takes no pictures");
+        return Verdict::Cannot("it does not accept pictures");
     }
     show_picture(&mut stage).await;
     let has = |body: &Value| body.to_string().contains(PICTURE_BEGINS);
@@ -51,7 +51,7 @@ pub(crate) async fn plan(agent: &'static Agent) -> Verdict {
     let sent = stage.send("plan: look around; mend it").await;
     stage.done(&sent, "completed").await;
     if stage.said(sent.mark).contains("no tool for this") {
-        return Verdict::Cannot("it keeps no list");
+        return Verdict::Cannot("it has no to-do list");
     }
     let plans = stage.client.since(sent.mark).iter().rev();
     let mut plans = plans.filter(|frame| frame["type"] == "plan");
@@ -87,11 +87,11 @@ pub(crate) async fn long_output(agent: &'static Agent) -> Verdict {
     let tools = stage.tools(sent.mark);
     let tool = tools.values().find(|tool| words(&tool["output"]).contains("0123456789abcde"));
     assert_eq!(tool.is_some(), agent.tells_output, "{tools:?}");
-    let Some(tool) = tool else { return Verdict::Cannot("it does not tell what was printed") };
+    let Some(tool) = tool else { return Verdict::Cannot("it does not report tool output") };
     let told = words(&tool["output"]).len();
     assert!(told <= 70 * 1024, "{told} bytes are told at once");
     if tool["output_truncated"] != true {
-        return Verdict::Cannot("it cuts long outputs itself");
+        return Verdict::Cannot("it truncates long outputs itself");
     }
     let whole = tool["output_bytes"].as_u64().unwrap();
     assert!(whole > 64 * 1024, "{whole}");

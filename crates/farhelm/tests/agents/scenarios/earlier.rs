@@ -15,7 +15,7 @@ use crate::agents::stage::{Stage, words};
 /// goes on.
 pub(crate) async fn transcript_import(agent: &'static Agent) -> Verdict {
     if !agent.lists_conversations {
-        return Verdict::Cannot("its earlier conversations are not listed");
+        return Verdict::Cannot("its earlier conversations cannot be listed");
     }
     let mut stage = Stage::open(agent).await;
     stage.exchange("remember the kite").await;
@@ -44,7 +44,7 @@ pub(crate) async fn transcript_import(agent: &'static Agent) -> Verdict {
 pub(crate) async fn picture_imported(agent: &'static Agent) -> Verdict {
     let mut stage = Stage::open(agent).await;
     if !agent.lists_conversations || !stage.can("images") {
-        return Verdict::Cannot("its earlier conversations are not listed");
+        return Verdict::Cannot("its earlier conversations cannot be listed");
     }
     show_picture(&mut stage).await;
     close(&mut stage).await;
@@ -54,7 +54,7 @@ pub(crate) async fn picture_imported(agent: &'static Agent) -> Verdict {
     stage.session = stage.launch(&resume).await;
     let history = history(&mut stage).await;
     if history.to_string().contains("[image: ") {
-        return Verdict::Cannot("it keeps only where a picture lay");
+        return Verdict::Cannot("it stores only the path of a picture");
     }
     let parts = history["messages"].as_array().unwrap().iter();
     let mut parts = parts.flat_map(|message| message["parts"].as_array().into_iter().flatten());

@@ -10,7 +10,7 @@ use crate::agents::stage::Stage;
 /// The conversation is summed up, and the person is told.
 pub(crate) async fn compaction(agent: &'static Agent) -> Verdict {
     let Some(order) = agent.compacts else {
-        return Verdict::Cannot("not tried: no message is known that makes it sum up");
+        return Verdict::Cannot("not tested: no known prompt makes it compact");
     };
     let mut stage = Stage::open(agent).await;
     stage.exchange("remember the kite").await;
@@ -27,7 +27,7 @@ pub(crate) async fn compaction(agent: &'static Agent) -> Verdict {
 /// be stopped, and the session goes on.
 pub(crate) async fn limit_told(agent: &'static Agent) -> Verdict {
     let Some((order, kind)) = agent.limited else {
-        return Verdict::Cannot("not tried: no message is known that makes it tell");
+        return Verdict::Cannot("not tested: no known prompt makes it report a limit");
     };
     let mut stage = Stage::open(agent).await;
     let sent = stage.send(order).await;

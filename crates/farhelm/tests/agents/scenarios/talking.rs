@@ -106,7 +106,7 @@ pub(crate) async fn steer(agent: &'static Agent) -> Verdict {
     if agent.steers {
         Verdict::Works
     } else {
-        Verdict::Cannot("it takes no words during a run; they follow after it")
+        Verdict::Cannot("it takes no messages during a run; they are sent after it")
     }
 }
 

@@ -100,7 +100,7 @@ pub(crate) async fn always_allow(agent: &'static Agent) -> Verdict {
 /// The person changes the command, and the changed one runs.
 pub(crate) async fn edited_input(agent: &'static Agent) -> Verdict {
     if !agent.takes_edited_input {
-        return Verdict::Cannot("its answers carry no changed input");
+        return Verdict::Cannot("its protocol has no field for edited input");
     }
     let mut stage = Stage::open(agent).await;
     let sent = stage.send(&format!("{}mkdir meant-dir", agent.asking)).await;
@@ -128,7 +128,7 @@ pub(crate) fn is_prompt(frame: &Value) -> bool {
 /// What a subagent does in the background is told to its end, also when the run ended before.
 pub(crate) async fn background_subagent(agent: &'static Agent) -> Verdict {
     let Some(order) = agent.works_in_background else {
-        return Verdict::Cannot("not tried: no subagent like that is known of it");
+        return Verdict::Cannot("not tested: it has no known background subagents");
     };
     let mut stage = Stage::open(agent).await;
     let sent = stage.send(order).await;

@@ -1,4 +1,4 @@
-//! Launches of agents that are programs: looked at first, bounded in number, ended when idle.
+//! Launches of agents that are programs: checked first, limited in number, ended when idle.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The relay comes, goes, and acknowledges; time and the journal go on.
+//! The relay connects, disconnects and acknowledges, while time and the journal advance.
 
 use super::*;
 
@@ -74,7 +74,7 @@ fn heartbeats_follow_the_relays_interval_and_its_silence_ends_the_connection() {
     assert!(turn.frames.iter().any(|frame| frame.starts_with(br#"{"type":"heartbeat""#)));
     assert_eq!(turn.disconnect, None);
     let turn = world.pass(20_000);
-    assert_eq!(turn.disconnect, Some("the relay went silent"));
+    assert_eq!(turn.disconnect, Some("the relay stopped responding"));
 }
 
 #[test]
@@ -97,7 +97,10 @@ fn a_relay_that_never_greets_is_left() {
     let mut world = World::new();
     world.handle([Input::Connected]).unwrap();
     assert_eq!(world.host().deadline(), Some(Timestamp(world.now + 10_000)));
-    assert_eq!(world.pass(10_000).disconnect, Some("the relay did not greet"));
+    assert_eq!(
+        world.pass(10_000).disconnect,
+        Some("the relay did not complete the handshake in time")
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Sends and their attempts, wherever it crashes.
+//! Sends and their attempts, with a crash at every step.
 
 use agents::{Driver, Lookup, run_id};
 use domain::passing::{Delta, Voice};

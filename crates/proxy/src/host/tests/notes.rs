@@ -1,4 +1,4 @@
-//! Notes that drivers take, and that do not grow for ever.
+//! Notes of drivers, and that they do not grow forever.
 
 use agents::Driver;
 

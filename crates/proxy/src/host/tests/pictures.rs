@@ -1,4 +1,4 @@
-//! Pictures on their way to the relay, and a proxy that dies meanwhile.
+//! Pictures waiting for upload, and a proxy that dies meanwhile.
 
 use agents::{Driver, Kept, Scribe};
 use domain::content::Failure;

@@ -1,4 +1,4 @@
-//! Sessions from their launch to their end, and what is asked of them.
+//! Sessions from launch to end, and the requests to them.
 
 use super::*;
 

@@ -1,6 +1,6 @@
-//! The window around a webview. A webview is a frame of another process: what has the focus in
-//! the window, what is typed there and what lies over the webview is known only there, so the
-//! window is attached to for as long as it takes.
+//! The window around a webview. A webview is a frame in another process; focus, typing and
+//! overlapping elements are known only in the window's own process. Farhelm therefore attaches to
+//! the window while it acts.
 //!
 //! Not here: the panel itself (`hand`).
 
@@ -43,7 +43,7 @@ const HINDRANCE: &str = "function (x, y) {
     const [left, top] = [box.left + this.clientLeft + x, box.top + this.clientTop + y];
     const hit = this.getRootNode().elementFromPoint(left, top);
     if (hit === this) return null;
-    return hit ? 'a part of its window lies over it' : 'it is out of the window';
+    return hit ? 'a part of its window covers it' : 'it is outside the window';
 }";
 
 /// The window, attached to.
@@ -67,7 +67,7 @@ impl Around {
         match attached(hand).await {
             Ok(around) => around,
             Err(fault) => {
-                tracing::debug!(%fault, "the window around a panel is not known");
+                tracing::debug!(%fault, "could not attach to the window around a panel");
                 None
             }
         }

@@ -1,6 +1,6 @@
-//! The person's focus: remembered before acting, given back after.
+//! The person's focus: saved before acting, restored afterwards.
 //!
-//! Not here: what is done in between.
+//! Not here: the action in between.
 
 use cdp::Fault;
 

@@ -1,6 +1,6 @@
-//! What goes wrong while acting, as people and programs are told.
+//! Errors while acting, for people and programs.
 //!
-//! Not here: what goes wrong between us and the browser (`cdp`).
+//! Not here: errors between Farhelm and the browser (`cdp`).
 
 use cdp::Fault;
 use domain::content::Failure;
@@ -12,18 +12,19 @@ pub(super) fn failed(words: impl Into<String>) -> Failure {
 
 /// It is there, but a press would not come to it.
 pub(super) fn hindered(what: &str, why: &str) -> Failure {
-    failed(format!("The {what} could not be pressed: {why}"))
+    failed(format!("Could not press the {what}: {why}"))
 }
 
 /// A press of which the panel did not hear.
 pub(super) fn unheard() -> Failure {
-    failed("The press did not come to the panel")
+    failed("The click did not reach the panel")
 }
 
 /// A landmark of the profile is not where it should be.
 pub(super) fn missing(what: &str) -> Failure {
     let words = format!(
-        "The panel shows no {what} where its profile looks for it: `farhelm doctor cdp` may know why"
+        "The panel has no {what} where its profile expects it. Run `farhelm doctor cdp` to find \
+         out why"
     );
     Failure::new("selector_failure", words)
 }
@@ -45,20 +46,20 @@ pub(super) fn rejected(words: impl Into<String>) -> Failure {
 
 /// A question is open in the panel: nothing is sent before it is answered.
 pub(super) fn asked() -> Failure {
-    rejected("The panel asks a question: it has to be answered first")
+    rejected("The panel is asking a question. Answer it first")
 }
 
 /// The panel was lost before the press: nobody got the message.
 pub(super) fn lost_unsent(fault: &Fault) -> Failure {
-    not_injected(format!("The panel cannot be reached: {fault}"))
+    not_injected(format!("Could not reach the panel: {fault}"))
 }
 
 /// The dialog is not the one that was answered.
 pub(super) fn other_dialog() -> Failure {
-    Failure::new("prompt_not_found", "The question is not open in the panel any more")
+    Failure::new("prompt_not_found", "The question is no longer open in the panel")
 }
 
 /// The browser did not do what everything depends on.
 pub(super) fn lost(fault: &Fault) -> Failure {
-    failed(format!("The panel cannot be reached: {fault}"))
+    failed(format!("Could not reach the panel: {fault}"))
 }

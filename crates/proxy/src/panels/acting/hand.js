@@ -311,7 +311,7 @@
         return fits.length === 1 ? fits[0].element : null;
       }
       default:
-        throw new Error(`nothing is called ${wanted.kind}`);
+        throw new Error(`unknown kind of element: ${wanted.kind}`);
     }
   };
 
@@ -345,7 +345,7 @@
   const hindrance = (element, point) => {
     const hit = document.elementFromPoint(point.x, point.y);
     if (isOf(element, hit)) return null;
-    return hit ? `${describe(hit)} lies over it` : "it is out of the window";
+    return hit ? `${describe(hit)} covers it` : "it is outside the window";
   };
 
   let aim = null; // what is being pressed: { wanted, element, point, until, landed, missed, late, hit }
@@ -580,7 +580,7 @@
       aim.until = performance.now() + GUARD_MS;
       const point = middle(aim.element);
       const isThere = Math.abs(point.x - aim.point.x) < 1 && Math.abs(point.y - aim.point.y) < 1;
-      return isThere ? hindrance(aim.element, point) : "it moves";
+      return isThere ? hindrance(aim.element, point) : "it is moving";
     },
     verdict() {
       const { landed = false, missed = false, late = false, hit = null } = aim ?? {};

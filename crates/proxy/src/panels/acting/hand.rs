@@ -1,4 +1,4 @@
-//! The script inside of the panel, as Rust calls it.
+//! Calls to the script inside the panel.
 //!
 //! **Invariant:** every call ends in time and runs in the document that it was made for.
 //!
@@ -63,7 +63,8 @@ impl<'a> Hand<'a> {
     /// Puts the script there if it is not there yet.
     pub(super) async fn new(actor: &'a Actor) -> Result<Self, Failure> {
         let profile = serde_json::to_value(&*actor.profile);
-        let profile = profile.map_err(|error| failed(format!("The profile is odd: {error}")))?;
+        let profile = profile
+            .map_err(|error| failed(format!("The profile could not be converted: {error}")))?;
         let install = actor.browser.call_function(&actor.place, SCRIPT, &[profile]).await;
         install.map_err(|fault| lost(&fault))?;
         Ok(Self { actor })
@@ -88,7 +89,7 @@ impl<'a> Hand<'a> {
         let arguments = [json!(name), json!(args)];
         let Actor { browser, place, .. } = self.actor;
         let value = browser.call_function_within(within, place, function, &arguments).await?;
-        let odd = |error| Fault::Threw(format!("{name} gave something odd: {error}"));
+        let odd = |error| Fault::Threw(format!("unexpected result from {name}: {error}"));
         serde_json::from_value(value).map_err(odd)
     }
 

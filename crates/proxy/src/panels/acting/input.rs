@@ -1,6 +1,6 @@
-//! The mouse and the keys, as the browser takes them for a person's.
+//! Mouse and keyboard events that the browser treats as a person's.
 //!
-//! **Invariant:** a mouse button that went down goes up again.
+//! **Invariant:** every mouse press is followed by a release.
 //!
 //! Not here: where to press (`pressing`), what to type (`sending`).
 
@@ -195,7 +195,7 @@ impl Hand<'_> {
     /// none.
     pub(super) async fn take_mouse_away(&self) {
         if let Err(fault) = self.move_to(OUTSIDE).await {
-            tracing::debug!(%fault, "the mouse stays where it is");
+            tracing::debug!(%fault, "could not move the mouse away");
         }
     }
 
@@ -225,7 +225,7 @@ impl Hand<'_> {
     pub(super) async fn emulate_focus(&self, is_on: bool) {
         let params = json!({"enabled": is_on});
         if let Err(fault) = self.input("Emulation.setFocusEmulationEnabled", params).await {
-            tracing::debug!(%fault, "no focus for the panel");
+            tracing::debug!(%fault, "could not emulate focus for the panel");
         }
     }
 }

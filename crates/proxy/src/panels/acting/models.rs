@@ -1,10 +1,10 @@
-//! Which models a panel offers, and choosing one. Opens a menu, so only when somebody asks.
+//! Lists the models of a panel and chooses one. This opens a menu, so it is done only on request.
 //!
-//! **Invariant:** a menu that was opened is closed again, and only an entry whose whole name is
-//! the wanted one is pressed. Where a notification lies over the menu's button or an entry, it is
-//! pressed by script: that very element, and never what lies over it.
+//! **Invariant:** a menu that was opened is closed again, and only the entry with exactly the
+//! requested name is pressed. If a notification covers the menu button or an entry, the element is
+//! pressed by script instead, never what covers it.
 //!
-//! Not here: reading the present model without opening anything (the observer).
+//! Not here: reading the current model without opening anything (the observer).
 
 use std::time::Duration;
 
@@ -63,7 +63,7 @@ pub(super) async fn choose(hand: &Hand<'_>, name: &str) -> Result<Done, Failure>
 fn rules<'a>(hand: &Hand<'a>) -> Result<&'a ModelRules, Failure> {
     let rules = hand.actor.profile.model.as_ref();
     let usable = rules.filter(|rules| !rules.open.is_empty() && rules.option.is_some());
-    let words = "How to choose a model is not known of this panel";
+    let words = "Farhelm does not know how to choose a model in this panel";
     usable.ok_or_else(|| Failure::new("control_not_supported", words))
 }
 
@@ -111,11 +111,11 @@ async fn open(hand: &Hand<'_>, rules: &ModelRules) -> Result<(), Failure> {
             Pressed::Landed => {}
             Pressed::Hindered(_) if how == Press::Mouse => continue,
             Pressed::Absent => {
-                let words = "The panel does not show which model it uses";
+                let words = "The panel has no model menu";
                 return Err(Failure::new("control_not_supported", words));
             }
-            Pressed::Disabled => return Err(failed("The model cannot be changed now")),
-            Pressed::Hindered(why) => return Err(hindered("choice of models", &why)),
+            Pressed::Disabled => return Err(failed("The model cannot be changed right now")),
+            Pressed::Hindered(why) => return Err(hindered("model menu", &why)),
             Pressed::Astray => return Err(unheard()),
             Pressed::Unknown(fault) => return Err(lost(&fault)),
         }
@@ -125,7 +125,7 @@ async fn open(hand: &Hand<'_>, rules: &ModelRules) -> Result<(), Failure> {
             break;
         }
     }
-    if is_open { Ok(()) } else { Err(failed("The panel's menu of models did not open")) }
+    if is_open { Ok(()) } else { Err(failed("The panel's model menu did not open")) }
 }
 
 async fn show_more(hand: &Hand<'_>, rules: &ModelRules) -> Result<(), Failure> {
@@ -137,7 +137,7 @@ async fn show_more(hand: &Hand<'_>, rules: &ModelRules) -> Result<(), Failure> {
         hand.call("isThere", std::slice::from_ref(&more)).await.map_err(|fault| lost(&fault))?;
     if is_there {
         let shown = entries(hand).await?;
-        press_entry(hand, &more, "rest of the models").await?;
+        press_entry(hand, &more, "full list of models").await?;
         // What opened the rest goes in some panels and stays in others.
         let check = json!({"wanted": more, "shown": shown});
         let unfolded = hand.until("unfolded", check, MENU_TIMEOUT).await;
@@ -172,13 +172,13 @@ async fn chosen(hand: &Hand<'_>, rules: &ModelRules, name: &str) -> Result<Done,
         at_rest(hand).await?;
     }
     if !is_there(hand.call("isThere", std::slice::from_ref(&wanted)).await)? {
-        let words = format!("The panel's menu has no model named {name:?}");
+        let words = format!("The panel's model menu has no model named {name:?}");
         return Err(Failure::new("model_not_available", words));
     }
-    press_entry(hand, &wanted, "model's entry").await?;
+    press_entry(hand, &wanted, "menu entry of the model").await?;
     let shown = hand.until("model", json!({"name": name}), SHOWN_TIMEOUT).await;
     if shown.map_err(|fault| lost(&fault))? {
         return Ok(Done::Plainly);
     }
-    Err(failed("The model was chosen, but the panel does not show it"))
+    Err(failed("The model was selected, but the panel does not show it"))
 }

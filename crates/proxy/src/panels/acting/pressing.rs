@@ -1,8 +1,8 @@
-//! Pressing something that is in the panel: found, aimed at, looked at again, pressed.
+//! Presses an element of the panel: finds it, aims, checks again, presses.
 //!
-//! **Invariant:** the press lands on the very element that was found for the very thing that was
-//! asked for, or nowhere. A trusted press that would hit something else is stopped inside of the
-//! panel before the page hears of it.
+//! **Invariant:** the press lands on exactly the element that was found for the request, or
+//! nowhere. A trusted press that would hit another element is stopped inside the panel before the
+//! page sees it.
 //!
 //! Not here: the mouse (`input`), what happens after a message was sent (`sending`).
 
@@ -124,7 +124,7 @@ impl Hand<'_> {
         for aims in 1..AIMS_MAX {
             let pressed = self.press_and_go(wanted).await?;
             let Pressed::Hindered(why) = &pressed else { return Ok(pressed) };
-            tracing::debug!(%why, "aimed at again");
+            tracing::debug!(%why, "trying the click again");
             tokio::time::sleep(AIM_STEP * aims).await;
         }
         self.press_and_go(wanted).await
@@ -148,7 +148,7 @@ impl Hand<'_> {
         }
         // Panels replace their buttons: what is gone by now is aimed at again.
         let Some(point) = self.in_target((aim.x, aim.y)).await? else {
-            return Ok(Pressed::Hindered("it moves".to_owned()));
+            return Ok(Pressed::Hindered("it is moving".to_owned()));
         };
         if let Some(why) = self.hindrance_around(point).await {
             return Ok(Pressed::Hindered(why));
@@ -166,12 +166,12 @@ impl Hand<'_> {
         match self.call::<Verdict>("verdict", &[]).await {
             Ok(Verdict { landed: true, .. }) => Ok(Pressed::Landed),
             Ok(Verdict { late: true, .. }) => {
-                let method = "the press".to_owned();
+                let method = "the click".to_owned();
                 Ok(Pressed::Unknown(Fault::Late { method, within: GUARDED }))
             }
             Ok(Verdict { missed: true, hit, .. }) => {
                 let hit = hit.unwrap_or_default();
-                Ok(Pressed::Hindered(format!("{hit} came to be where it was")))
+                Ok(Pressed::Hindered(format!("{hit} appeared in its place")))
             }
             Ok(Verdict { .. }) => Ok(Pressed::Astray),
             Err(fault) => Ok(Pressed::Unknown(fault)),
@@ -184,7 +184,7 @@ impl Hand<'_> {
         let why = around.hindrance(&self.actor.browser, point).await;
         around.leave(&self.actor.browser).await;
         why.unwrap_or_else(|fault| {
-            tracing::debug!(%fault, "what lies over a panel is not known");
+            tracing::debug!(%fault, "could not tell whether something covers a panel");
             None
         })
     }
@@ -244,8 +244,10 @@ pub(super) async fn answer(hand: &Hand<'_>, dialog: &str, label: &str) -> Result
     let gone = hand.until("dialogGone", json!({"dialog": dialog}), DIALOG_GONE_TIMEOUT).await;
     match gone {
         Ok(true) => Ok(Done::Plainly),
-        Ok(false) => Err(failed("The question stayed open after its button was pressed")),
-        Err(fault) => Err(unknown(format!("The answer was given, but then: {fault}"))),
+        Ok(false) => Err(failed("The question stayed open after its button was clicked")),
+        Err(fault) => {
+            Err(unknown(format!("The answer was clicked, but its result is unknown: {fault}")))
+        }
     }
 }
 
@@ -255,13 +257,17 @@ async fn submit(hand: &Hand<'_>, dialog: &str, how: Press) -> Result<(), Failure
     let check = json!({"wanted": wanted});
     // Where the choice alone was enough, there is nothing to submit.
     let is_ready = hand.until("enabled", check, SUBMIT_TIMEOUT).await;
-    if !is_ready.map_err(|fault| unknown(format!("The choice was made, but then: {fault}")))? {
+    if !is_ready.map_err(|fault| {
+        unknown(format!("The choice was selected, but its result is unknown: {fault}"))
+    })? {
         return Ok(());
     }
     match hand.press_aside(&wanted, how).await {
         Ok(Pressed::Absent | Pressed::Landed) => Ok(()),
         Ok(pressed) => landed(pressed, "submit button"),
-        Err(fault) => Err(unknown(format!("The choice was made, but then: {fault}"))),
+        Err(fault) => {
+            Err(unknown(format!("The choice was selected, but its result is unknown: {fault}")))
+        }
     }
 }
 
@@ -269,11 +275,11 @@ fn landed(pressed: Pressed, what: &str) -> Result<(), Failure> {
     match pressed {
         Pressed::Landed => Ok(()),
         Pressed::Absent => Err(other_dialog()),
-        Pressed::Disabled => Err(failed(format!("The question's {what} cannot be pressed now"))),
+        Pressed::Disabled => Err(failed(format!("The question's {what} is disabled"))),
         Pressed::Hindered(why) => Err(hindered(&format!("question's {what}"), &why)),
         Pressed::Astray => Err(unheard()),
         Pressed::Unknown(fault) => {
-            Err(unknown(format!("Nobody can tell whether the {what} was pressed: {fault}")))
+            Err(unknown(format!("It is unknown whether the {what} was clicked: {fault}")))
         }
     }
 }
@@ -281,10 +287,14 @@ fn landed(pressed: Pressed, what: &str) -> Result<(), Failure> {
 /// Presses the stop button.
 pub(super) async fn stop(hand: &Hand<'_>) -> Result<Done, Failure> {
     let Some(Control { ladder, .. }) = &hand.actor.profile.stop else {
-        return Err(Failure::new("control_not_supported", "No stop button is known of this panel"));
+        return Err(Failure::new(
+            "control_not_supported",
+            "Farhelm knows no stop button for this panel",
+        ));
     };
     let wanted = json!({"kind": "control", "name": "stop"});
-    let idle = || Failure::new("agent_not_active", "The panel shows no stop button: nothing runs");
+    let idle =
+        || Failure::new("agent_not_active", "The panel shows no stop button: nothing is running");
     // The driver knows of a run: its button may only be slow.
     let there = hand.until("there", json!({"wanted": wanted}), STOPPABLE_TIMEOUT).await;
     if !there.map_err(|fault| lost(&fault))? {
@@ -298,7 +308,7 @@ pub(super) async fn stop(hand: &Hand<'_>) -> Result<Done, Failure> {
             // It only took its time.
             Pressed::Absent if has_landed => return Ok(Done::Plainly),
             Pressed::Absent => return Err(idle()),
-            Pressed::Disabled => return Err(failed("The stop button cannot be pressed now")),
+            Pressed::Disabled => return Err(failed("The stop button is disabled")),
             // Nothing was pressed: the next way.
             Pressed::Hindered(why) => {
                 failure = hindered("stop button", &why);
@@ -309,14 +319,16 @@ pub(super) async fn stop(hand: &Hand<'_>) -> Result<Done, Failure> {
                 continue;
             }
             Pressed::Unknown(fault) => {
-                return Err(unknown(format!("Nobody can tell whether it was stopped: {fault}")));
+                return Err(unknown(format!("It is unknown whether the run was stopped: {fault}")));
             }
         }
         let gone = hand.until("gone", json!({"wanted": wanted}), STOPPED_TIMEOUT).await;
-        if gone.map_err(|fault| unknown(format!("Stop was pressed, but then: {fault}")))? {
+        if gone.map_err(|fault| {
+            unknown(format!("The stop button was clicked, but its result is unknown: {fault}"))
+        })? {
             return Ok(Done::Plainly);
         }
-        failure = failed("The run goes on although its stop button was pressed");
+        failure = failed("The stop button was clicked, but the run continues");
     }
     Err(failure)
 }
@@ -335,7 +347,7 @@ pub(super) fn clicked(pressed: Pressed, what: &str) -> Result<(), Failure> {
     match pressed {
         Pressed::Landed => Ok(()),
         Pressed::Absent => Err(missing(what)),
-        Pressed::Disabled => Err(failed(format!("The {what} cannot be pressed now"))),
+        Pressed::Disabled => Err(failed(format!("The {what} is disabled"))),
         Pressed::Hindered(why) => Err(hindered(what, &why)),
         Pressed::Astray => Err(unheard()),
         Pressed::Unknown(fault) => Err(lost(&fault)),

@@ -1,10 +1,10 @@
-//! Typing a message and sending it.
+//! Types a message and sends it.
 //!
-//! **Invariant:** up to the press of the send button everything can be taken back, and is, when
-//! something is not as it should be: the text away, the person's draft and focus where they were.
-//! After the press the outcome is what is seen, and `delivery_unknown` where nothing can be.
+//! **Invariant:** until the send button is pressed, everything can be undone, and is undone when
+//! something goes wrong: the text is removed, and the person's draft and focus are restored. After
+//! the press, the outcome is what the panel shows, or `delivery_unknown` if it shows nothing.
 //!
-//! Not here: the moment (`waiting`), pressing (`pressing`), keys (`input`).
+//! Not here: choosing the moment (`waiting`), pressing (`pressing`), keys (`input`).
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ const READ_STEP: Duration = Duration::from_millis(100);
 /// Types and sends.
 pub(super) async fn send(hand: &Hand<'_>, text: &str, images: &[Image]) -> Result<Done, Failure> {
     if !images.is_empty() && !hand.actor.profile.composer.takes_images {
-        let words = "This panel takes no pictures";
+        let words = "This panel does not accept pictures";
         return Err(Failure::new("control_not_supported", words));
     }
     // Whoever names the participant takes the place of the one that is named there.
@@ -72,11 +72,11 @@ pub(super) async fn send(hand: &Hand<'_>, text: &str, images: &[Image]) -> Resul
 }
 
 fn meddled() -> Failure {
-    rejected("Somebody typed into the panel's field at the same time")
+    rejected("Somebody typed in the panel at the same time")
 }
 
 fn astray() -> Failure {
-    not_injected("The focus went elsewhere while the message was typed")
+    not_injected("The focus moved elsewhere while the message was being typed")
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "each is one thing that was done")]
@@ -160,7 +160,7 @@ impl<'a, 'b> Attempt<'a, 'b> {
         if is_there {
             Ok(())
         } else {
-            Err(not_injected("The panel's field does not take the focus"))
+            Err(not_injected("The panel's input field cannot be focused"))
         }
     }
 
@@ -186,7 +186,7 @@ impl<'a, 'b> Attempt<'a, 'b> {
         if state.text.is_none_or(|text| text.trim().is_empty()) {
             return Ok(());
         }
-        Err(not_injected("The panel's field could not be emptied"))
+        Err(not_injected("The panel's input field could not be cleared"))
     }
 
     async fn paste_images(&mut self, images: &[Image]) -> Result<(), Failure> {
@@ -198,7 +198,7 @@ impl<'a, 'b> Attempt<'a, 'b> {
             self.hand.call::<bool>("pasteImage", &args).await.map_err(failed)?;
             let shown = self.hand.until("grown", json!({"signs": signs}), IMAGE_TIMEOUT).await;
             if !shown.map_err(failed)? {
-                return Err(not_injected("The panel did not take the picture"));
+                return Err(not_injected("The panel did not accept the picture"));
             }
         }
         Ok(())
@@ -219,7 +219,12 @@ impl<'a, 'b> Attempt<'a, 'b> {
             if is_exact(text, &found) {
                 return Ok(());
             }
-            tracing::debug!(?way, wanted = text.len(), found = found.len(), "not as it was typed");
+            tracing::debug!(
+                ?way,
+                wanted = text.len(),
+                found = found.len(),
+                "the panel shows other text than was typed"
+            );
             let state = self.hand.state().await.map_err(|fault| lost(&fault))?;
             if state.typed_meanwhile {
                 return Err(meddled());
@@ -237,7 +242,7 @@ impl<'a, 'b> Attempt<'a, 'b> {
             }
         }
         Err(not_injected(format!(
-            "The panel's field does not hold the text as it was typed ({} bytes, of {})",
+            "The panel's input field does not contain the text as it was typed ({} of {} bytes)",
             found.len(),
             text.len()
         )))
@@ -341,7 +346,7 @@ impl<'a, 'b> Attempt<'a, 'b> {
             if refusals == REFUSALS_MAX {
                 return Err(not_injected(format!("The panel says: {words}")));
             }
-            tracing::debug!(%words, "refused for now");
+            tracing::debug!(%words, "the panel rejected the message; trying again");
             tokio::time::sleep(REFUSED_STEP * refusals).await;
         }
         Ok(())
@@ -383,7 +388,7 @@ impl<'a, 'b> Attempt<'a, 'b> {
                     continue;
                 }
                 Pressed::Unknown(fault) => {
-                    return Err(unknown(format!("The panel was lost while sending: {fault}")));
+                    return Err(unknown(format!("Lost the panel while sending: {fault}")));
                 }
             }
             // No other way is tried after a press that landed: a panel may only be slow.
@@ -401,13 +406,13 @@ impl<'a, 'b> Attempt<'a, 'b> {
     async fn outcome(&self, check: Value) -> Result<Option<String>, Failure> {
         let within = Duration::from_secs(self.hand.actor.profile.send.taken_within_s);
         let given = self.hand.given(check, within).await;
-        let lost = |fault| unknown(format!("The panel was lost after sending: {fault}"));
+        let lost = |fault| unknown(format!("Lost the panel after sending: {fault}"));
         let Given { is_sent, refusal } = given.map_err(lost)?;
         if is_sent || refusal.is_some() {
             return Ok(refusal.filter(|_| !is_sent));
         }
         Err(unknown(
-            "The send button was pressed, but the panel did not take the text away: look into the \
+            "The send button was clicked, but the text is still in the input field. Check the \
              panel",
         ))
     }
@@ -446,7 +451,7 @@ impl<'a, 'b> Attempt<'a, 'b> {
             if wanted.trim().is_empty() { Ok(()) } else { self.write(&wanted).await }
         };
         if let Err(failure) = restored.await {
-            tracing::warn!(reason = failure.message, "the panel's draft could not be put back");
+            tracing::warn!(reason = failure.message, "could not restore the panel's draft");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! A profile's steps: click, focus, key, type, wait.
+//! The steps of a profile: click, focus, key, type, wait.
 //!
-//! Not here: when a profile's steps are taken (`panels`).
+//! Not here: when a profile's steps run (`panels`).
 
 use std::time::Duration;
 
@@ -45,14 +45,14 @@ async fn take_all(hand: &Hand<'_>, steps: &[Step]) -> Result<(), Failure> {
                     hand.call("focus", &[wanted]).await.map_err(|fault| lost(&fault))?;
                 if !is_in {
                     let field = first(any);
-                    return Err(failed(format!("The field {field:?} does not take the cursor")));
+                    return Err(failed(format!("The field {field:?} cannot be focused")));
                 }
             }
             Step::Key(name) => {
                 let state = hand.state().await.map_err(|fault| lost(&fault))?;
                 let primary = if state.is_mac { "Meta" } else { "Control" };
                 let chord = Chord::parse(&name.replace("Primary", primary));
-                let chord = chord.ok_or_else(|| failed(format!("{name:?} is no key")))?;
+                let chord = chord.ok_or_else(|| failed(format!("{name:?} is not a key")))?;
                 hand.key(&chord).await.map_err(|fault| lost(&fault))?;
             }
             Step::Type(text) => hand.insert(text).await.map_err(|fault| lost(&fault))?,

@@ -1,8 +1,9 @@
-//! The moment to act in: nobody is typing, nothing is asked, and a field to type into is there.
+//! Waits for the right moment to act: nobody is typing, no question is open, and an input field
+//! exists.
 //!
-//! **Invariant:** somebody who types in the panel or its window is waited for, and not for ever.
+//! **Invariant:** Farhelm waits for a person who types in the panel or its window, but not forever.
 //!
-//! Not here: what is done then (`sending`, `steps`).
+//! Not here: the action that follows (`sending`, `steps`).
 
 use std::time::{Duration, Instant};
 
@@ -60,7 +61,7 @@ async fn ready_within(hand: &Hand<'_>, around: Option<&Around>) -> Result<(), Fa
             return Err(asked());
         }
         if !state.has_scope || !state.has_composer {
-            return Err(missing("field to type into"));
+            return Err(missing("input field"));
         }
         if state.has_chips {
             let words = "Somebody is writing a message with attachments in the panel";
@@ -101,7 +102,7 @@ pub(super) async fn undisturbed(hand: &Hand<'_>) -> Result<(), Failure> {
         let has_draft =
             state.has_chips || state.text.as_deref().is_some_and(|it| !it.trim().is_empty());
         if has_draft {
-            let words = "Somebody is writing a message in the panel, which a new chat would lose";
+            let words = "Somebody is writing a message in the panel. A new chat would discard it";
             return Err(failed(words));
         }
         if !is_typing(&state) {

@@ -1,6 +1,6 @@
-//! Looking at a panel as if it had just been found: it shows something else, and whose it is now
-//! depends on all of it. Asked for beside everything else, so that a window that hangs holds up
-//! nobody but itself.
+//! Examines a panel as if it had just been found: it shows something else, and its session now
+//! depends on all of it. This runs as a separate task, so that a window that hangs delays only
+//! itself.
 
 use super::Service;
 use super::whose::prints;

@@ -1,4 +1,4 @@
-//! What drivers ask for.
+//! Jobs that drivers request.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Service {
     async fn act(&mut self, session: SessionId, job: Job) {
         let number = self.shown.get(&session).copied();
         let Some(panel) = number.and_then(|number| self.panels.get(&number)) else {
-            let words = "Its panel is not open: open it in the IDE";
+            let words = "The panel is not open. Open it in the IDE";
             return self.answer(&session, &job, Err(not_open(words))).await;
         };
         let (hand, profile) = (panel.hand.clone(), Arc::clone(&panel.profile));
@@ -62,7 +62,7 @@ impl Service {
             let _ = tell.send(Seen::Did { session: of, job: number, outcome }).await;
         };
         if queue.try_send(Box::pin(deed)).is_err() {
-            let words = "Too much is being done in its window, or it was just closed";
+            let words = "There are too many requests for the panel's window, or it was just closed";
             self.answer(&session, &job, Err(Failure::new("rate_limited", words))).await;
         }
     }
@@ -76,7 +76,7 @@ impl Service {
             Some((number, panel.hand.browser.clone(), place))
         });
         let Some((number, browser, place)) = place else {
-            let words = "Its panel is not open: open it in the IDE";
+            let words = "The panel is not open. Open it in the IDE";
             return self.answer(&session, &job, Err(not_open(words))).await;
         };
         let tell = self.seen.clone();
@@ -154,7 +154,7 @@ impl Service {
 /// Who acts in a panel, if it is there.
 pub(super) fn actor(hand: &Hand, profile: Arc<agents::panel::Profile>) -> Result<Actor, Failure> {
     let place = hand.place.borrow().clone();
-    let place = place.ok_or_else(|| not_open("Its panel is being loaded, or is not open"))?;
+    let place = place.ok_or_else(|| not_open("The panel is loading or is not open"))?;
     Ok(Actor { browser: hand.browser.clone(), place, page: hand.page.clone(), profile })
 }
 

@@ -1,4 +1,4 @@
-//! Whose a panel is, and when it becomes another's.
+//! Which session a panel belongs to, and when that changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -323,7 +323,7 @@ fn title_of(profile: &Profile, title: &str) -> Option<String> {
 }
 
 fn shows_another() -> News {
-    let reason = "Its panel shows another chat".to_owned();
+    let reason = "The panel shows another chat".to_owned();
     News::Gone { reason, is_closed: false }
 }
 

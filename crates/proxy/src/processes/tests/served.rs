@@ -1,4 +1,4 @@
-//! Files and terminals, for a program of a few lines that speaks ACP, and for hostile ones.
+//! Files and terminals, for a small program that speaks ACP, and for hostile ones.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test looks for one kind among all")]
 

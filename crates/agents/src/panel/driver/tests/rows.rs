@@ -1,4 +1,4 @@
-//! What becomes of rows.
+//! How rows are reported.
 
 use domain::content::ToolStatus;
 
