@@ -73,10 +73,12 @@ effects! {
     ReopenFailed = "reopen failed",
     /// A read failed.
     ReadFailed = "read failed",
-    /// The power failed in the middle of a commit.
+    /// The power failed in the middle of a commit or of a checkpoint.
     PowerLost = "power lost",
     /// Some of what that commit had written was lost.
     SectorsTorn = "sectors torn",
+    /// Some of what that checkpoint had written was lost.
+    CheckpointTorn = "checkpoint torn",
     /// A bit of the database flipped.
     BitFlipped = "bit flipped",
     /// A credential was revoked.
@@ -129,6 +131,7 @@ impl Effect {
             | Self::ReadFailed
             | Self::PowerLost
             | Self::SectorsTorn
+            | Self::CheckpointTorn
             | Self::BitFlipped
             | Self::CredentialRevoked => true,
             Self::DamageFound

@@ -7,7 +7,7 @@
 //! | clients of the four other dialects | sends, decisions, interrupts; some connections are slow |
 //! | proxies with a journal, and plain version 1 proxies, of which some tell their history again and without ids | crashes between any two writes, absence, standing still |
 //! | the relay, with small rings and snapshots | crashes, standing still, retention, a revoked credential |
-//! | its disk: memory, and in every tenth world `SQLite` on files | every operation fails: syncs, outcomes unknown, no room, reads; loss of power, a flipped bit |
+//! | its disk: memory, and in every tenth world `SQLite` on files | every operation fails: syncs, outcomes unknown, no room, reads; loss of power in a commit or a checkpoint, a flipped bit |
 //! | network and clock | delays, repeats, cuts, silence, jumps both ways |
 //!
 //! At the end everything is made whole and must come to rest. Every session is then sent to and

@@ -266,7 +266,7 @@ impl World {
         if !self.relay.is_up() {
             self.relay.start().await;
         } else if self.disk.files().is_some_and(FileDisk::is_dark) {
-            self.note("the power was lost in the middle of a commit");
+            self.note("the power was lost");
             self.relay.crash();
             self.relay.start().await;
         }

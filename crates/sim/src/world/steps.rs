@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::{REVOKED_AFTER, World};
 use crate::client_node::Deed;
-use crate::disk::Operation;
+use crate::disk::{Moment, Operation};
 use crate::effects::Effect;
 use crate::net::Break;
 use crate::visitor_node;
@@ -256,12 +256,14 @@ impl World {
         self.flaws.add(operation, failure);
     }
 
-    /// The power fails in the middle of a commit, or a bit of what is on the disk flips.
+    /// The power fails in the middle of a commit or of a checkpoint, or a bit of what is on the disk flips.
     async fn harm_files(&mut self) {
         let Some(files) = self.disk.files().cloned() else { return };
         if self.damaged.is_some() || !self.rng.once_in(4) {
-            self.note("the power will fail");
-            return files.fail_power();
+            let moments = [Moment::Commit, Moment::CommitOverOldLog, Moment::Checkpoint];
+            let moment = *self.rng.pick(&moments).unwrap_or(&Moment::Commit);
+            self.note(&format!("the power will fail: {moment:?}"));
+            return files.fail_power(moment);
         }
         let unique: Vec<_> =
             self.sent.iter().filter(|(_, _, text)| text.contains(" m")).cloned().collect();
