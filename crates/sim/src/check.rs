@@ -1,6 +1,7 @@
 //! What must be true at the end of every run, whatever broke on the way.
 
 mod fleet;
+mod pages;
 mod past;
 mod shown;
 mod words;
@@ -17,7 +18,8 @@ use crate::archive::Archive;
 use crate::plain_proxy::Style;
 
 pub(crate) use fleet::{Fleet, check as check_fleet, check_launcher, read as read_fleet};
-pub(crate) use shown::{check_client, check_said, check_visitor, due};
+pub(crate) use pages::check_pages;
+pub(crate) use shown::{check_client, check_refused, check_said, check_visitor, due};
 
 /// How much later than its deadline a send may be settled: the relay wakes every few seconds, a
 /// commit may fail and be tried again, and the process may have stood still.

@@ -93,6 +93,10 @@ effects! {
     Forgotten = "events forgotten",
     /// A client's history began again because the relay no longer had what it had missed.
     StartedOver = "history started over",
+    /// A client was told events again that it had been shown.
+    ReadAgain = "history read again",
+    /// A send was refused.
+    SendRefused = "send refused",
     /// A launch led to a session.
     Launched = "session launched",
     /// A launch failed.
@@ -139,6 +143,8 @@ impl Effect {
             | Self::CaughtUp
             | Self::Forgotten
             | Self::StartedOver
+            | Self::ReadAgain
+            | Self::SendRefused
             | Self::Launched
             | Self::LaunchFailed
             | Self::Erased

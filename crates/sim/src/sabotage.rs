@@ -11,9 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use domain::{MessageId, Sequence, SessionId, Timestamp};
 use proxy::disk::{Disk, MemoryDisk};
+use serde_json::{Value, json};
 use store::{
     Append, AppendRefused, Fault, Lease, Ledger, Page, Reader, Retention, StreamRow, Vault, codec,
 };
+
+use crate::client_node::REPEAT_REQUEST;
 
 /// Pages up to this length are read by connections; the relay itself reads longer ones.
 const CLIENT_PAGE_MAX: usize = 500;
@@ -66,6 +69,12 @@ sabotages! {
     ForgetsLaunches,
     /// Two sends that leave for a machine together change places.
     SwapsOrders,
+    /// A client that reads a part of a history again reads words that nobody said.
+    ChangesRepeats,
+    /// The messages that replace a forgotten history are other ones.
+    ChangesSnapshots,
+    /// A send that was accepted is told as refused.
+    RefusesAccepted,
 }
 
 /// One commit in so many is dropped.
@@ -153,7 +162,10 @@ impl Ledger for Saboteur {
             | Sabotage::KeepsErased
             | Sabotage::SpreadsDamage
             | Sabotage::ForgetsLaunches
-            | Sabotage::SwapsOrders => self.ledger.commit(group),
+            | Sabotage::SwapsOrders
+            | Sabotage::ChangesRepeats
+            | Sabotage::ChangesSnapshots
+            | Sabotage::RefusesAccepted => self.ledger.commit(group),
         }
     }
 
@@ -184,7 +196,10 @@ impl Ledger for Saboteur {
             | Sabotage::IgnoresRevocations
             | Sabotage::KeepsErased
             | Sabotage::ForgetsLaunches
-            | Sabotage::SwapsOrders => reader,
+            | Sabotage::SwapsOrders
+            | Sabotage::ChangesRepeats
+            | Sabotage::ChangesSnapshots
+            | Sabotage::RefusesAccepted => reader,
         })
     }
 
@@ -265,6 +280,20 @@ pub(crate) fn spoil(sabotage: Sabotage, frames: &mut Vec<Bytes>) {
                 frames.swap(place, place + 1);
             }
         }
+        Sabotage::ChangesRepeats => {
+            let repeat = format!("\"request_id\":\"{REPEAT_REQUEST}");
+            change_words(frames, |frame| has(frame, repeat.as_bytes()));
+        }
+        Sabotage::ChangesSnapshots => {
+            change_words(frames, |frame| has(frame, b"\"history_snapshot\""));
+        }
+        Sabotage::RefusesAccepted => {
+            if let Some(place) = frames.iter().position(|frame| has(frame, b"\"message_accepted\""))
+                && let Some(refusal) = refusal_of(&frames[place])
+            {
+                frames.insert(place, refusal);
+            }
+        }
         Sabotage::None
         | Sabotage::DropsCommits
         | Sabotage::AnswersEarly
@@ -278,6 +307,24 @@ pub(crate) fn spoil(sabotage: Sabotage, frames: &mut Vec<Bytes>) {
         | Sabotage::KeepsErased
         | Sabotage::SpreadsDamage => {}
     }
+}
+
+fn change_words(frames: &mut [Bytes], is_meant: impl Fn(&Bytes) -> bool) {
+    for frame in frames.iter_mut().filter(|frame| is_meant(frame)) {
+        *frame = String::from_utf8_lossy(frame).replace("echo", "ehco").into();
+    }
+}
+
+/// What a client would be told if the send of this `message_accepted` had been refused. The sends
+/// at the end of a world are spared: what is told of those is compared in another way (`rest`).
+fn refusal_of(accepted: &Bytes) -> Option<Bytes> {
+    let accepted: Value = serde_json::from_slice(accepted).ok()?;
+    let id = accepted["client_message_id"].as_str().filter(|id| !id.starts_with("probe-"))?;
+    let refusal = json!({
+        "type": "message_failed", "protocol_version": 1, "session_id": accepted["session_id"],
+        "client_message_id": id, "error": { "code": "session_unknown" },
+    });
+    Some(refusal.to_string().into())
 }
 
 /// A proxy's disk. A lying one syncs nothing.

@@ -3,6 +3,8 @@
 //!
 //! Not here: the comparisons themselves (`check`).
 
+use std::collections::BTreeMap;
+
 use domain::SessionId;
 use wire::native::Form;
 
@@ -109,11 +111,14 @@ impl World {
             wrong.extend(check::check_deadlines(history, grace_ms));
         }
         let due = [Form::Full, Form::Plain].map(|form| check::due(history, form));
+        let sent = self.times_sent(session);
         for person in &self.people {
             let name = person.principal.name.as_str();
             let to_the_end = !person.is_revoked && !history.is_erased;
             let (due, check) = (&due[usize::from(!person.is_full)], check::check_client);
             wrong.extend(person.look(|seen| check(name, history, due, seen, to_the_end)));
+            wrong.extend(person.look(|seen| check::check_pages(name, history, due, seen)));
+            wrong.extend(person.look(|seen| check::check_refused(name, history, seen, &sent)));
         }
         for visitor in &self.visitors {
             let (name, dialect) = (visitor.principal.name.as_str(), visitor.dialect);
@@ -133,6 +138,21 @@ impl World {
             }
         }
         wrong
+    }
+
+    /// How often each message to this session left for the relay, by whomever.
+    fn times_sent(&self, session: &SessionId) -> BTreeMap<String, usize> {
+        let mut times = BTreeMap::new();
+        for person in &self.people {
+            person.look(|seen| {
+                for ((of, id), sent) in &seen.sent {
+                    if of == session.as_str() {
+                        *times.entry(id.clone()).or_default() += sent;
+                    }
+                }
+            });
+        }
+        times
     }
 
     fn check_launches(&self, fleet: &Fleet) -> Vec<String> {
@@ -159,6 +179,12 @@ impl World {
         for person in &self.people {
             let anew = person.look(|seen| seen.anew.len() as u64);
             self.effects.count_times(Effect::StartedOver, anew);
+            let repeats = person.look(|seen| {
+                seen.pages.iter().filter(|page| page.repeats_events()).count() as u64
+            });
+            self.effects.count_times(Effect::ReadAgain, repeats);
+            let refused = person.look(|seen| seen.refused.len() as u64);
+            self.effects.count_times(Effect::SendRefused, refused);
         }
     }
 

@@ -9,7 +9,7 @@ use store::Failure;
 use tokio::time::Instant;
 
 use super::{REVOKED_AFTER, World};
-use crate::client_node::Deed;
+use crate::client_node::{Deed, REPEAT_REQUEST};
 use crate::disk::{Moment, Operation};
 use crate::effects::Effect;
 use crate::net::Break;
@@ -30,12 +30,14 @@ const WORDS: [&str; 10] = [
 ];
 /// After how long the system gives up a connection that went silent.
 const SILENCE: Duration = Duration::from_secs(35);
+/// How far back a person begins to read again, in events.
+const BACK_MAX: u64 = 60;
 /// How long a machine may be away.
 const AWAY_S_MAX: u64 = 120;
 
 impl World {
     pub(super) async fn step(&mut self, step: u64) {
-        match self.rng.below(112) {
+        match self.rng.below(115) {
             0..34 => self.send(step),
             34..40 => self.send_again(),
             40..47 => self.one_person(Deed::Answer, "answers"),
@@ -46,6 +48,7 @@ impl World {
             76..79 => self.close_or_erase(step).await,
             79..81 => self.send_file(step),
             81..82 => self.revoke().await,
+            82..85 => self.read_again(step),
             _ => self.trouble().await,
         }
     }
@@ -107,6 +110,15 @@ impl World {
         }]);
         self.note(&format!("somebody sends {file} to {session}"));
         self.one_person(Deed::Control(frame), "sends a file");
+    }
+
+    /// Somebody requests a stretch of a history that they were shown before.
+    fn read_again(&mut self, step: u64) {
+        let Some(session) = self.rng.pick(&self.sessions).cloned() else { return };
+        let back = self.rng.below(BACK_MAX);
+        let request = format!("{REPEAT_REQUEST}{step}");
+        self.note(&format!("somebody reads the last {back} events of {session} again"));
+        self.one_person(Deed::ReadAgain { session, request, back }, "reads again");
     }
 
     fn control(&mut self, step: u64) {
