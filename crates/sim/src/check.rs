@@ -378,22 +378,3 @@ pub(crate) fn check_told(history: &History, said: &[String], style: Style) -> Ve
     }
     wrong
 }
-
-/// How many questions a person answered.
-pub(crate) fn questions_answered(history: &History) -> u64 {
-    let answered = |recorded: &&Recorded| match &recorded.event {
-        Event::Prompt(prompts::Event::Settled { settled, .. }) => match settled {
-            prompts::Settled::ByPerson { .. } => true,
-            prompts::Settled::ByExpiry | prompts::Settled::Withdrawn => false,
-        },
-        Event::Prompt(_)
-        | Event::Delivery(_)
-        | Event::Transcript(_)
-        | Event::Queue(_)
-        | Event::Control(_)
-        | Event::Run(_)
-        | Event::Config(_)
-        | Event::Status(_) => false,
-    };
-    history.events.iter().filter(answered).count() as u64
-}

@@ -105,8 +105,28 @@ effects! {
     Erased = "session erased",
     /// A plain proxy told its history again.
     Retold = "history told again",
-    /// A question was answered.
-    PromptAnswered = "question answered",
+    /// An agent received a file that a person sent.
+    FileReceived = "file received",
+    /// A native client's message was accepted.
+    NativeSend = "native send",
+    /// The same of a blob client.
+    BlobSend = "blob send",
+    /// The same of a pi client.
+    PiSend = "pi send",
+    /// The same of a control client.
+    ControlSend = "control send",
+    /// The same of a webchannel client.
+    WebchannelSend = "webchannel send",
+    /// A native client decided a prompt.
+    NativeDecision = "native decision",
+    /// The same of a blob client.
+    BlobDecision = "blob decision",
+    /// The same of a pi client.
+    PiDecision = "pi decision",
+    /// The same of a control client.
+    ControlDecision = "control decision",
+    /// The same of a webchannel client.
+    WebchannelDecision = "webchannel decision",
 }
 
 impl Effect {
@@ -149,7 +169,17 @@ impl Effect {
             | Self::LaunchFailed
             | Self::Erased
             | Self::Retold
-            | Self::PromptAnswered => false,
+            | Self::FileReceived
+            | Self::NativeSend
+            | Self::BlobSend
+            | Self::PiSend
+            | Self::ControlSend
+            | Self::WebchannelSend
+            | Self::NativeDecision
+            | Self::BlobDecision
+            | Self::PiDecision
+            | Self::ControlDecision
+            | Self::WebchannelDecision => false,
         }
     }
 }

@@ -4,8 +4,9 @@
 //! again and given time; then [`crate::check`] looks at what is left.
 //!
 //! Not here: what people do and what breaks (`steps`), the way to rest (`rest`), what is compared
-//! then (`judge`).
+//! then (`judge`), what is counted then (`counts`).
 
+mod counts;
 mod judge;
 mod rest;
 mod steps;

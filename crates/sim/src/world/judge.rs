@@ -1,7 +1,7 @@
 //! What is looked at when a world has ended: every ledger, what each client was shown, and what
 //! each agent received.
 //!
-//! Not here: the comparisons themselves (`check`).
+//! Not here: the comparisons themselves (`check`), what is counted (`counts`).
 
 use std::collections::BTreeMap;
 
@@ -164,28 +164,6 @@ impl World {
             wrong.extend(person.look(told));
         }
         wrong
-    }
-
-    /// What the ledgers tell of what happened.
-    fn count(&self, fleet: &Fleet, histories: &[History]) {
-        let (launched, failed) = fleet.outcomes();
-        self.effects.count_times(Effect::Launched, launched);
-        self.effects.count_times(Effect::LaunchFailed, failed);
-        self.effects.count_times(Effect::Erased, self.erased.len() as u64);
-        for history in histories {
-            self.effects.count_times(Effect::Forgotten, history.first_kept.saturating_sub(1));
-            self.effects.count_times(Effect::PromptAnswered, check::questions_answered(history));
-        }
-        for person in &self.people {
-            let anew = person.look(|seen| seen.anew.len() as u64);
-            self.effects.count_times(Effect::StartedOver, anew);
-            let repeats = person.look(|seen| {
-                seen.pages.iter().filter(|page| page.repeats_events()).count() as u64
-            });
-            self.effects.count_times(Effect::ReadAgain, repeats);
-            let refused = person.look(|seen| seen.refused.len() as u64);
-            self.effects.count_times(Effect::SendRefused, refused);
-        }
     }
 
     /// What each visitor heard, for whoever looks for what went wrong.
