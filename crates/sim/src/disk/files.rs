@@ -171,7 +171,7 @@ impl State {
 
     /// In the middle of a checkpoint: the log is whole, and of what was written to the database
     /// since `before`, each sector arrived or did not. The file may not even be as long yet.
-    fn torn_checkpoint(&mut self, before: Files, mut after: Files) -> Files {
+    fn torn_checkpoint(&mut self, before: &Files, mut after: Files) -> Files {
         if before.database.len() > after.database.len() || before.log != after.log {
             return after;
         }
@@ -297,7 +297,7 @@ impl Ledger for FileLedger {
                 let verdicts = ledger.commit(group)?;
                 let before = Files::read(&path)?;
                 ledger.checkpoint()?;
-                let left = self.disk.lock().torn_checkpoint(before, Files::read(&path)?);
+                let left = self.disk.lock().torn_checkpoint(&before, Files::read(&path)?);
                 (left, Ok(verdicts))
             }
         };
