@@ -46,12 +46,13 @@ impl World {
                 if message.author == Author::Assistant =>
             {
                 let parts = message.parts.open().into_iter().flatten();
-                // The demo agent says what files it was given; `check` compares that.
-                let names_file = |part: &Part| matches!(part, Part::Text(text) if text.starts_with("echo: look m"));
-                self.effects.count_times(
-                    Effect::FileReceived,
-                    parts.filter(|it| names_file(it)).count() as u64,
-                );
+                let texts = parts.filter_map(|part| match part {
+                    Part::Text(text) => Some(text),
+                    Part::Thinking(_) | Part::Image(_) | Part::File(_) | Part::ToolCall(_) => None,
+                });
+                // The demo agent says which files it was given; `check` compares that.
+                let named = texts.filter(|text| text.starts_with("echo: look m")).count();
+                self.effects.count_times(Effect::FileReceived, named as u64);
             }
             Event::Delivery(_)
             | Event::Prompt(_)
