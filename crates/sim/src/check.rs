@@ -1,6 +1,7 @@
 //! What must be true at the end of every run, whatever broke on the way.
 
 mod fleet;
+mod pages;
 mod past;
 mod shown;
 mod words;
@@ -17,7 +18,8 @@ use crate::archive::Archive;
 use crate::plain_proxy::Style;
 
 pub(crate) use fleet::{Fleet, check as check_fleet, check_launcher, read as read_fleet};
-pub(crate) use shown::{check_client, check_said, check_visitor, due};
+pub(crate) use pages::check_pages;
+pub(crate) use shown::{check_client, check_refused, check_said, check_visitor, due};
 
 /// How much later than its deadline a send may be settled: the relay wakes every few seconds, a
 /// commit may fail and be tried again, and the process may have stood still.
@@ -375,23 +377,4 @@ pub(crate) fn check_told(history: &History, said: &[String], style: Style) -> Ve
         wrong.push(format!("{session}: {left:?} was said and is not told"));
     }
     wrong
-}
-
-/// How many questions a person answered.
-pub(crate) fn questions_answered(history: &History) -> u64 {
-    let answered = |recorded: &&Recorded| match &recorded.event {
-        Event::Prompt(prompts::Event::Settled { settled, .. }) => match settled {
-            prompts::Settled::ByPerson { .. } => true,
-            prompts::Settled::ByExpiry | prompts::Settled::Withdrawn => false,
-        },
-        Event::Prompt(_)
-        | Event::Delivery(_)
-        | Event::Transcript(_)
-        | Event::Queue(_)
-        | Event::Control(_)
-        | Event::Run(_)
-        | Event::Config(_)
-        | Event::Status(_) => false,
-    };
-    history.events.iter().filter(answered).count() as u64
 }

@@ -2,6 +2,10 @@
 //!
 //! It remembers everything it was shown, so that the check at the end can hold it against the
 //! ledger.
+//!
+//! Not here: pages of histories (`pages`).
+
+mod pages;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,11 +23,10 @@ use crate::clock::SimClock;
 use crate::credentials::Credentials;
 use crate::net::End;
 
+pub(crate) use pages::{Content, Page, REPEAT_REQUEST};
+
 /// How long a client waits for any frame before it believes that the connection is gone.
 const SILENCE_MS_MAX: u64 = 30_000;
-
-/// What the ids of requests for a history begin with.
-const HISTORY_REQUEST: &str = "\"request_id\":\"history-";
 
 /// What a person does.
 #[derive(Debug, Clone)]
@@ -43,6 +46,15 @@ pub(crate) enum Deed {
     Control(Value),
     /// Wants to see one more session from its beginning, and dials again for it.
     Follow(String),
+    /// Requests a stretch of a session's history that it was shown before.
+    ReadAgain {
+        /// Which session.
+        session: String,
+        /// The id of the request.
+        request: String,
+        /// How many events before the last one shown the stretch begins.
+        back: u64,
+    },
     /// Answers whatever prompt it sees.
     Answer,
     /// Drops the connection.
@@ -72,8 +84,17 @@ pub(crate) struct Seen {
     pub(crate) launches: BTreeMap<String, Result<String, String>>,
     /// What was told first of each send: `accepted`, or the code of its refusal.
     fates: BTreeMap<(String, String), String>,
-    /// Requests for a history: `told`, or the code of the error.
+    /// How often each send left, with what the network repeated.
+    pub(crate) sent: BTreeMap<(String, String), usize>,
+    /// Sends that were refused, with the code. What came of a failed commit is unknown, and no
+    /// refusal.
+    pub(crate) refused: BTreeMap<(String, String), String>,
+    /// Requests for a history: `told` once the last page is there, or the code of the error.
     pub(crate) read: BTreeMap<String, String>,
+    /// Every page of a history, in the order it was told.
+    pub(crate) pages: Vec<Page>,
+    /// The event after which each request for a history asked to read.
+    asked_after: BTreeMap<String, u64>,
     /// From here on nothing may be heard.
     pub(crate) is_cut_off: bool,
     /// Frames that were heard all the same.
@@ -93,8 +114,31 @@ impl Seen {
             Some("message_failed") => text(&frame["error"]["code"]),
             Some(_) | None => return,
         };
-        let key = (text(&frame["session_id"]), text(&frame["client_message_id"]));
-        self.fates.entry(key).or_insert(fate);
+        self.fates.entry(key_of(frame)).or_insert(fate);
+    }
+
+    /// A failure that is recorded has a place in the ledger; a refusal has none.
+    fn note_refusal(&mut self, frame: &Value) {
+        let code = match frame["type"].as_str() {
+            Some("message_failed") if frame["sequence"].is_null() => &frame["error"]["code"],
+            Some("connection_error") if frame["client_message_id"].is_string() => &frame["code"],
+            Some(_) | None => return,
+        };
+        if let Some(code) = code.as_str().filter(|code| *code != "internal") {
+            self.refused.insert(key_of(frame), code.to_owned());
+        }
+    }
+
+    fn note_said(&mut self, frame: &Value, times: usize) {
+        if frame["type"] == "send_message" {
+            *self.sent.entry(key_of(frame)).or_default() += times;
+        }
+        if frame["type"] == "history_request"
+            && let Some(request) = frame["request_id"].as_str()
+        {
+            let after = frame["after_sequence"].as_u64().unwrap_or_default();
+            self.asked_after.insert(request.to_owned(), after);
+        }
     }
 
     fn note_launch(&mut self, frame: &Value) {
@@ -106,24 +150,6 @@ impl Seen {
         };
         self.launches.insert(text("request_id"), told);
     }
-
-    /// The answer to a request for a history. What replaces a history that is gone follows the
-    /// error that says so.
-    fn note_read(&mut self, text: &str) {
-        if !text.contains(HISTORY_REQUEST) {
-            return;
-        }
-        let frame: Value = serde_json::from_str(text).unwrap_or_default();
-        let Some(request) = frame["request_id"].as_str() else { return };
-        let told = match frame["type"].as_str() {
-            Some("history_delta" | "history_snapshot") => "told",
-            Some("connection_error") => frame["code"].as_str().unwrap_or_default(),
-            Some(_) | None => return,
-        };
-        if told != "resume_cursor_invalid" {
-            self.read.insert(request.to_owned(), told.to_owned());
-        }
-    }
 }
 
 /// A history that began anew.
@@ -133,8 +159,6 @@ pub(crate) struct Anew {
     pub(crate) session: String,
     /// The event up to which its messages reach.
     pub(crate) last_sequence: u64,
-    /// Their ids.
-    pub(crate) messages: Vec<String>,
     /// How many events had been shown before.
     pub(crate) place: usize,
 }
@@ -259,6 +283,13 @@ impl Person {
                 self.note(|seen| seen.unconfirmed = unconfirmed);
             }
             Deed::Control(frame) => self.say(&frame),
+            Deed::ReadAgain { session, request, back } => {
+                let last = self.machine.cursor(&session).unwrap_or_default();
+                self.say(&json!({
+                    "type": "history_request", "protocol_version": 1, "request_id": request,
+                    "session_id": session, "after_sequence": last.saturating_sub(back),
+                }));
+            }
             Deed::Follow(session) => {
                 if self.machine.cursor(&session).is_none() {
                     self.machine.follow(&session, 0);
@@ -291,7 +322,7 @@ impl Person {
     fn hear(&mut self, frame: &Bytes) {
         self.note(|seen| seen.heard_too_much += usize::from(seen.is_cut_off));
         let text = String::from_utf8_lossy(frame);
-        self.note(|seen| seen.note_read(&text));
+        self.note(|seen| seen.note_history(&text, &self.machine));
         let (happened, replies) = self.machine.on_text(&text);
         for happening in happened {
             self.take_in(happening);
@@ -320,12 +351,10 @@ impl Person {
                     *cursor = last_sequence.max(*cursor);
                 });
             }
-            Happening::Anew { session, messages, last_sequence } => self.note(|seen| {
-                let id = |message: &Value| message["message_id"].as_str().map(str::to_owned);
-                let messages = messages.iter().filter_map(id).collect();
+            Happening::Anew { session, last_sequence, .. } => self.note(|seen| {
                 let place = seen.events.get(&session).map_or(0, Vec::len);
                 seen.cursors.insert(session.clone(), last_sequence);
-                seen.anew.push(Anew { session, last_sequence, messages, place });
+                seen.anew.push(Anew { session, last_sequence, place });
             }),
             Happening::Answer(frame) => {
                 if frame["code"] == "history_not_available"
@@ -335,6 +364,7 @@ impl Person {
                 }
                 self.note(|seen| {
                     seen.note_fate(&frame);
+                    seen.note_refusal(&frame);
                     seen.note_launch(&frame);
                 });
             }
@@ -360,10 +390,11 @@ impl Person {
     }
 
     fn say(&mut self, frame: &Value) {
-        let frame = Bytes::from(frame.to_string());
-        if let Some(end) = self.end.as_mut()
-            && end.send(&frame).is_err()
-        {
+        let Some(end) = self.end.as_mut() else { return };
+        let is_sent = end.send(&Bytes::from(frame.to_string())).is_ok();
+        let times = if end.was_repeated() { 2 } else { 1 };
+        self.note(|seen| seen.note_said(frame, times));
+        if !is_sent {
             self.hang_up();
         }
     }
@@ -377,6 +408,12 @@ impl Person {
     fn note(&self, note: impl FnOnce(&mut Seen)) {
         note(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner));
     }
+}
+
+/// The session and the id of a send.
+fn key_of(frame: &Value) -> (String, String) {
+    let text = |name: &str| frame[name].as_str().unwrap_or_default().to_owned();
+    (text("session_id"), text("client_message_id"))
 }
 
 fn watch_prompts(seen: &mut Seen, event: &Event) {

@@ -5,7 +5,7 @@ mod flawed;
 
 use store::{Fault, Ledger, MemoryDisk};
 
-pub(crate) use files::FileDisk;
+pub(crate) use files::{FileDisk, Moment};
 pub(crate) use flawed::{Flawed, Flaws, Operation};
 
 use crate::effects::Effects;

@@ -73,10 +73,12 @@ effects! {
     ReopenFailed = "reopen failed",
     /// A read failed.
     ReadFailed = "read failed",
-    /// The power failed in the middle of a commit.
+    /// The power failed in the middle of a commit or of a checkpoint.
     PowerLost = "power lost",
     /// Some of what that commit had written was lost.
     SectorsTorn = "sectors torn",
+    /// Some of what that checkpoint had written was lost.
+    CheckpointTorn = "checkpoint torn",
     /// A bit of the database flipped.
     BitFlipped = "bit flipped",
     /// A credential was revoked.
@@ -91,6 +93,10 @@ effects! {
     Forgotten = "events forgotten",
     /// A client's history began again because the relay no longer had what it had missed.
     StartedOver = "history started over",
+    /// A client was told events again that it had been shown.
+    ReadAgain = "history read again",
+    /// A send was refused.
+    SendRefused = "send refused",
     /// A launch led to a session.
     Launched = "session launched",
     /// A launch failed.
@@ -99,8 +105,28 @@ effects! {
     Erased = "session erased",
     /// A plain proxy told its history again.
     Retold = "history told again",
-    /// A question was answered.
-    PromptAnswered = "question answered",
+    /// An agent received a file that a person sent.
+    FileReceived = "file received",
+    /// A native client's message was accepted.
+    NativeSend = "native send",
+    /// The same of a blob client.
+    BlobSend = "blob send",
+    /// The same of a pi client.
+    PiSend = "pi send",
+    /// The same of a control client.
+    ControlSend = "control send",
+    /// The same of a webchannel client.
+    WebchannelSend = "webchannel send",
+    /// A native client decided a prompt.
+    NativeDecision = "native decision",
+    /// The same of a blob client.
+    BlobDecision = "blob decision",
+    /// The same of a pi client.
+    PiDecision = "pi decision",
+    /// The same of a control client.
+    ControlDecision = "control decision",
+    /// The same of a webchannel client.
+    WebchannelDecision = "webchannel decision",
 }
 
 impl Effect {
@@ -129,6 +155,7 @@ impl Effect {
             | Self::ReadFailed
             | Self::PowerLost
             | Self::SectorsTorn
+            | Self::CheckpointTorn
             | Self::BitFlipped
             | Self::CredentialRevoked => true,
             Self::DamageFound
@@ -136,11 +163,23 @@ impl Effect {
             | Self::CaughtUp
             | Self::Forgotten
             | Self::StartedOver
+            | Self::ReadAgain
+            | Self::SendRefused
             | Self::Launched
             | Self::LaunchFailed
             | Self::Erased
             | Self::Retold
-            | Self::PromptAnswered => false,
+            | Self::FileReceived
+            | Self::NativeSend
+            | Self::BlobSend
+            | Self::PiSend
+            | Self::ControlSend
+            | Self::WebchannelSend
+            | Self::NativeDecision
+            | Self::BlobDecision
+            | Self::PiDecision
+            | Self::ControlDecision
+            | Self::WebchannelDecision => false,
         }
     }
 }

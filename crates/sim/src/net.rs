@@ -73,6 +73,8 @@ pub(crate) struct End {
     weather: Weather,
     rng: Rng,
     frames_sent: u64,
+    /// Whether the network repeated the last frame that was sent.
+    was_repeated: bool,
     effects: Effects,
 }
 
@@ -90,6 +92,7 @@ pub(crate) fn connect(weather: Weather, rng: &mut Rng, effects: &Effects) -> (En
         weather,
         rng,
         frames_sent: 0,
+        was_repeated: false,
         effects: effects.clone(),
     };
     let left = end(left_out, left_in, rng.fork());
@@ -115,6 +118,7 @@ impl End {
             return Err(());
         }
         self.frames_sent += 1;
+        self.was_repeated = false;
         if self.cable.silent.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -122,6 +126,7 @@ impl End {
         let twice = self.weather.twice_in > 0
             && self.frames_sent > 2
             && self.rng.once_in(self.weather.twice_in);
+        self.was_repeated = twice;
         if twice {
             self.effects.count(Effect::FrameRepeated);
         }
@@ -131,6 +136,11 @@ impl End {
             self.out.send((self.last_out, frame.clone())).map_err(drop)?;
         }
         Ok(())
+    }
+
+    /// Whether the network repeated the last frame that was sent.
+    pub(crate) fn was_repeated(&self) -> bool {
+        self.was_repeated
     }
 
     /// The next frame; `None` when the connection is gone.

@@ -29,7 +29,7 @@ use crate::credentials::Credentials;
 use crate::disk::{Flawed, Flaws, SimDisk};
 use crate::effects::{Effect, Effects};
 use crate::net::End;
-use crate::sabotage::{Sabotage, Saboteur, spoil};
+use crate::sabotage::{Sabotage, Saboteur, Spoiler};
 use crate::uploads::SimUploads;
 use crate::visitor_node::Dialect;
 use crate::witness::{Testimony, Witness};
@@ -269,8 +269,8 @@ impl RelayNode {
             Some(credential) => self.around.credentials.revoked(credential),
             None => Box::pin(std::future::pending()),
         };
-        let (sabotage, pause) = (self.settings.sabotage, self.pause.clone());
-        Socket { end, slowness, sabotage, revoked, pause }
+        let (spoiler, pause) = (Spoiler::new(self.settings.sabotage), self.pause.clone());
+        Socket { end, slowness, spoiler, revoked, pause }
     }
 }
 
@@ -325,7 +325,7 @@ struct Socket {
     end: End,
     /// How long everything that is sent at once takes to go out.
     slowness: Duration,
-    sabotage: Sabotage,
+    spoiler: Spoiler,
     revoked: Work<()>,
     pause: Pause,
 }
@@ -355,7 +355,7 @@ impl Transport for Socket {
             self.end.cut();
             return Err(());
         }
-        spoil(self.sabotage, frames);
+        self.spoiler.spoil(frames);
         frames.drain(..).try_for_each(|frame| self.end.send(&frame))?;
         if !self.slowness.is_zero() {
             tokio::time::sleep(self.slowness).await;

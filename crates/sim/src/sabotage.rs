@@ -5,12 +5,14 @@
 //!
 //! Not here: faults that the product must survive (`world`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use domain::{MessageId, Sequence, SessionId, Timestamp};
 use proxy::disk::{Disk, MemoryDisk};
+use serde_json::{Value, json};
 use store::{
     Append, AppendRefused, Fault, Lease, Ledger, Page, Reader, Retention, StreamRow, Vault, codec,
 };
@@ -66,6 +68,12 @@ sabotages! {
     ForgetsLaunches,
     /// Two sends that leave for a machine together change places.
     SwapsOrders,
+    /// A client that is told events again reads words that nobody said, and only then.
+    ChangesRepeats,
+    /// The messages that replace a forgotten history are other ones.
+    ChangesSnapshots,
+    /// A send that was accepted is told as refused.
+    RefusesAccepted,
 }
 
 /// One commit in so many is dropped.
@@ -153,7 +161,10 @@ impl Ledger for Saboteur {
             | Sabotage::KeepsErased
             | Sabotage::SpreadsDamage
             | Sabotage::ForgetsLaunches
-            | Sabotage::SwapsOrders => self.ledger.commit(group),
+            | Sabotage::SwapsOrders
+            | Sabotage::ChangesRepeats
+            | Sabotage::ChangesSnapshots
+            | Sabotage::RefusesAccepted => self.ledger.commit(group),
         }
     }
 
@@ -184,7 +195,10 @@ impl Ledger for Saboteur {
             | Sabotage::IgnoresRevocations
             | Sabotage::KeepsErased
             | Sabotage::ForgetsLaunches
-            | Sabotage::SwapsOrders => reader,
+            | Sabotage::SwapsOrders
+            | Sabotage::ChangesRepeats
+            | Sabotage::ChangesSnapshots
+            | Sabotage::RefusesAccepted => reader,
         })
     }
 
@@ -231,8 +245,7 @@ impl Reader for Misreader {
         }
         if self.sabotage == Sabotage::ChangesWords {
             for entry in &mut page.entries {
-                let text = String::from_utf8_lossy(&entry.body).replace("echo", "ehco");
-                entry.body = text.into_bytes();
+                entry.body = change_words(&String::from_utf8_lossy(&entry.body)).into_bytes();
             }
             return Ok(page);
         }
@@ -253,31 +266,108 @@ impl Reader for Misreader {
     }
 }
 
-/// Frames on their way out of the relay.
-pub(crate) fn spoil(sabotage: Sabotage, frames: &mut Vec<Bytes>) {
-    let has = |frame: &Bytes, words: &[u8]| frame.windows(words.len()).any(|it| it == words);
-    match sabotage {
-        Sabotage::ForgetsLaunches => frames.retain(|frame| !has(frame, b"session_launch_ack")),
-        Sabotage::SwapsOrders => {
-            let is_order = |frame: &Bytes| has(frame, b"\"send_message\"");
-            let together = |pair: &[Bytes]| pair.iter().all(is_order);
-            if let Some(place) = frames.windows(2).position(together) {
-                frames.swap(place, place + 1);
+/// Spoils what the relay sends on one connection.
+pub(crate) struct Spoiler {
+    sabotage: Sabotage,
+    /// The last event of each session that was told on this connection.
+    told: BTreeMap<String, u64>,
+}
+
+impl Spoiler {
+    pub(crate) fn new(sabotage: Sabotage) -> Self {
+        Self { sabotage, told: BTreeMap::new() }
+    }
+
+    /// Frames on their way out of the relay.
+    pub(crate) fn spoil(&mut self, frames: &mut Vec<Bytes>) {
+        let has = |frame: &Bytes, words: &[u8]| frame.windows(words.len()).any(|it| it == words);
+        match self.sabotage {
+            Sabotage::ForgetsLaunches => frames.retain(|frame| !has(frame, b"session_launch_ack")),
+            Sabotage::SwapsOrders => {
+                let is_order = |frame: &Bytes| has(frame, b"\"send_message\"");
+                let together = |pair: &[Bytes]| pair.iter().all(is_order);
+                if let Some(place) = frames.windows(2).position(together) {
+                    frames.swap(place, place + 1);
+                }
+            }
+            Sabotage::ChangesRepeats => {
+                for frame in frames {
+                    if let Some(changed) = self.change_repeats(frame) {
+                        *frame = changed;
+                    }
+                }
+            }
+            Sabotage::ChangesSnapshots => {
+                for frame in frames.iter_mut().filter(|it| has(it, b"\"history_snapshot\"")) {
+                    *frame = change_words(&String::from_utf8_lossy(frame)).into();
+                }
+            }
+            Sabotage::RefusesAccepted => {
+                let is_accepted = |frame: &Bytes| has(frame, b"\"message_accepted\"");
+                if let Some(place) = frames.iter().position(is_accepted)
+                    && let Some(refusal) = refusal_of(&frames[place])
+                {
+                    frames.insert(place, refusal);
+                }
+            }
+            Sabotage::None
+            | Sabotage::DropsCommits
+            | Sabotage::AnswersEarly
+            | Sabotage::DeliversTwice
+            | Sabotage::ForgetsDeadlines
+            | Sabotage::SkipsPages
+            | Sabotage::ShowsTwice
+            | Sabotage::ReusesSequences
+            | Sabotage::IgnoresRevocations
+            | Sabotage::ChangesWords
+            | Sabotage::KeepsErased
+            | Sabotage::SpreadsDamage => {}
+        }
+    }
+
+    /// The same page with other words in the events that were told before. Those that are new to
+    /// the client stay as they are: it would show them.
+    fn change_repeats(&mut self, frame: &Bytes) -> Option<Bytes> {
+        let mut frame: Value = serde_json::from_slice(frame).ok()?;
+        let told = self.told.entry(frame["session_id"].as_str()?.to_owned()).or_default();
+        match frame["type"].as_str()? {
+            "history_delta" => {
+                let last = frame["last_sequence"].as_u64()?;
+                for event in frame["events"].as_array_mut()? {
+                    if event["sequence"].as_u64()? <= *told {
+                        *event = serde_json::from_str(&change_words(&event.to_string())).ok()?;
+                    }
+                }
+                *told = last.max(*told);
+                Some(frame.to_string().into())
+            }
+            "history_snapshot" => {
+                // The client begins again from here.
+                *told = frame["last_sequence"].as_u64()?;
+                None
+            }
+            _ => {
+                *told = frame["sequence"].as_u64()?.max(*told);
+                None
             }
         }
-        Sabotage::None
-        | Sabotage::DropsCommits
-        | Sabotage::AnswersEarly
-        | Sabotage::DeliversTwice
-        | Sabotage::ForgetsDeadlines
-        | Sabotage::SkipsPages
-        | Sabotage::ShowsTwice
-        | Sabotage::ReusesSequences
-        | Sabotage::IgnoresRevocations
-        | Sabotage::ChangesWords
-        | Sabotage::KeepsErased
-        | Sabotage::SpreadsDamage => {}
     }
+}
+
+fn change_words(text: &str) -> String {
+    text.replace("echo", "ehco")
+}
+
+/// What a client would be told if the send of this `message_accepted` had been refused. The sends
+/// at the end of a world are spared: what is told of those is compared in another way (`rest`).
+fn refusal_of(accepted: &Bytes) -> Option<Bytes> {
+    let accepted: Value = serde_json::from_slice(accepted).ok()?;
+    let id = accepted["client_message_id"].as_str().filter(|id| !id.starts_with("probe-"))?;
+    let refusal = json!({
+        "type": "message_failed", "protocol_version": 1, "session_id": accepted["session_id"],
+        "client_message_id": id, "error": { "code": "session_unknown" },
+    });
+    Some(refusal.to_string().into())
 }
 
 /// A proxy's disk. A lying one syncs nothing.

@@ -4,8 +4,9 @@
 //! again and given time; then [`crate::check`] looks at what is left.
 //!
 //! Not here: what people do and what breaks (`steps`), the way to rest (`rest`), what is compared
-//! then (`judge`).
+//! then (`judge`), what is counted then (`counts`).
 
+mod counts;
 mod judge;
 mod rest;
 mod steps;
@@ -266,7 +267,7 @@ impl World {
         if !self.relay.is_up() {
             self.relay.start().await;
         } else if self.disk.files().is_some_and(FileDisk::is_dark) {
-            self.note("the power was lost in the middle of a commit");
+            self.note("the power was lost");
             self.relay.crash();
             self.relay.start().await;
         }

@@ -12,6 +12,35 @@ use super::world::{Peer, SESSION, World, report, wish};
 use crate::owner::Reply;
 use crate::routes::ORDERS_WAITING_MAX;
 
+/// Whether a machine has a journal, and numbers its reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Journal {
+    Kept,
+    /// As in version 1 of the document: its reports are neither numbered nor acknowledged.
+    None,
+}
+
+impl Journal {
+    const BOTH: [Self; 2] = [Self::Kept, Self::None];
+
+    /// A machine that has brought up the session.
+    async fn machine(self, world: &World) -> Peer {
+        match self {
+            Self::Kept => world.machine().await,
+            Self::None => world.plain_machine().await,
+        }
+    }
+
+    /// What an agent said, as such a machine reports it.
+    fn report(self, number: u64, text: &str) -> Value {
+        let mut report = report(number, text);
+        if self == Self::None {
+            report.as_object_mut().unwrap().remove("link_number");
+        }
+        report
+    }
+}
+
 fn kinds(frames: &[Value]) -> Vec<&str> {
     frames.iter().map(|frame| frame["type"].as_str().unwrap()).collect()
 }
@@ -121,36 +150,45 @@ async fn a_proxy_that_does_not_take_its_orders_is_closed_and_told_them_again() {
 
 #[tokio::test(start_paused = true)]
 async fn what_one_proxy_has_waiting_for_its_commit_is_bounded() {
-    let world = World::new().await;
-    let mut machine = world.machine().await;
-    let before = machine.taken_bytes();
-    world.hold_commits();
-    let large = "x".repeat(1 << 20);
-    let each = report(1, &large).to_string().len();
-    for number in 1..=9 {
-        machine.reports(number, &large).await;
+    for journal in Journal::BOTH {
+        let world = World::new().await;
+        let mut machine = journal.machine(&world).await;
+        let before = machine.taken_bytes();
+        world.hold_commits();
+        let large = "x".repeat(1 << 20);
+        let each = journal.report(1, &large).to_string().len();
+        for number in 1..=9 {
+            machine.say(&journal.report(number, &large)).await;
+        }
+        world.rest().await;
+        let waiting = machine.taken_bytes() - before;
+        assert!(waiting <= (4 << 20) + each, "{journal:?}: {waiting} bytes");
+        assert!(waiting > 3 << 20, "{journal:?}: {waiting} bytes");
+        world.commit_again();
+        world.rest().await;
+        assert_eq!(machine.taken_bytes() - before, 9 * each, "{journal:?}");
+        assert_eq!(world.recorded_texts(SESSION).await.len(), 9, "{journal:?}");
+        if journal == Journal::Kept {
+            machine.is_acknowledged(9).await;
+        }
     }
-    world.rest().await;
-    let waiting = machine.taken_bytes() - before;
-    assert!(waiting <= (4 << 20) + each, "{waiting} bytes");
-    assert!(waiting > 3 << 20, "{waiting} bytes");
-    world.commit_again();
-    machine.is_acknowledged(9).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_report_that_could_not_be_recorded_closes_the_connection_and_is_told_again() {
-    let world = World::new().await;
-    let mut machine = world.machine().await;
-    world.disk.fail_next(Failure::BeforeCommit);
-    machine.reports(1, "one").await;
-    assert_eq!(machine.close_code().await, 1011);
-    assert_eq!(world.recorded_texts(SESSION).await, [] as [String; 0]);
-    drop(machine);
-    let mut machine = world.machine().await;
-    machine.reports(1, "one").await;
-    machine.hear("link_ack").await;
-    assert_eq!(world.recorded_texts(SESSION).await, ["one"]);
+    for journal in Journal::BOTH {
+        let world = World::new().await;
+        let mut machine = journal.machine(&world).await;
+        world.disk.fail_next(Failure::BeforeCommit);
+        machine.say(&journal.report(1, "one")).await;
+        assert_eq!(machine.close_code().await, 1011, "{journal:?}");
+        assert_eq!(world.recorded_texts(SESSION).await, [] as [String; 0], "{journal:?}");
+        drop(machine);
+        let mut machine = journal.machine(&world).await;
+        machine.say(&journal.report(1, "one")).await;
+        machine.rest().await;
+        assert_eq!(world.recorded_texts(SESSION).await, ["one"], "{journal:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! What people were shown against the ledger: every event once, in order, as it was recorded.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::SessionId;
 use domain::session::{Event, Recorded, delivery};
@@ -45,7 +45,6 @@ pub(crate) fn check_client(
         wrong.extend(compare(name, session, &shown[place..end], due, is_last && to_the_end));
         let Some(anew) = next else { break };
         (after, place) = (anew.last_sequence, end);
-        wrong.extend(check_anew(name, history, anew));
     }
     wrong.truncate(TOLD_MAX);
     wrong
@@ -84,16 +83,28 @@ fn compare<'a>(
     wrong
 }
 
-/// The messages that came in place of what retention took are the ledger's, up to an event.
-fn check_anew(name: &str, history: &History, anew: &Anew) -> Option<String> {
-    let upto = history.events.iter().filter(|it| it.sequence.0 <= anew.last_sequence);
-    let ids: Vec<&str> = upto.filter_map(words::message_id).collect();
-    let is_end = ids.len() >= anew.messages.len()
-        && ids[ids.len() - anew.messages.len()..].iter().eq(anew.messages.iter());
-    (!is_end).then(|| {
-        let (session, n) = (&history.session, anew.last_sequence);
-        format!("{name}: the messages of {session} up to {n} are not the ledger's")
-    })
+/// A send that was refused was not recorded, unless anybody sent it more than once: then it may
+/// have been accepted another time.
+pub(crate) fn check_refused(
+    name: &str,
+    history: &History,
+    seen: &Seen,
+    times_sent: &BTreeMap<String, usize>,
+) -> Vec<String> {
+    let session = history.session.as_str();
+    let accepted: BTreeSet<&str> = history.events.iter().filter_map(accepted_id).collect();
+    let refused = seen.refused.iter().filter(|((of, id), _)| {
+        of == session && accepted.contains(id.as_str()) && times_sent.get(id) == Some(&1)
+    });
+    let told = |((_, id), code): (&(String, String), &String)| {
+        format!("{name}: {id} was refused as {code} and is in the ledger of {session}")
+    };
+    refused.map(told).collect()
+}
+
+fn accepted_id(recorded: &Recorded) -> Option<&str> {
+    let Event::Delivery(delivery::Event::Accepted(send)) = &recorded.event else { return None };
+    Some(send.id.as_str())
 }
 
 /// What a client said, each time once, against what the ledger has of it; and every answer that it

@@ -25,21 +25,6 @@ pub(super) struct Said {
     text: String,
 }
 
-/// The id of a message, if the event is one.
-pub(super) fn message_id(recorded: &Recorded) -> Option<&str> {
-    match &recorded.event {
-        Event::Transcript(transcript::Event::Message(message)) => Some(message.id.as_str()),
-        Event::Transcript(_)
-        | Event::Delivery(_)
-        | Event::Queue(_)
-        | Event::Prompt(_)
-        | Event::Control(_)
-        | Event::Run(_)
-        | Event::Config(_)
-        | Event::Status(_) => None,
-    }
-}
-
 /// What one connection could read while it looked at this session. With `is_whole` set it heard
 /// everything.
 pub(super) fn check(

@@ -3,11 +3,11 @@
 //! What is simulated lies between the files as they are and the files as the next start finds
 //! them. *Killed*: as they were at that moment; nothing is tidied up by the process that ends.
 //! *Power lost*: in the middle of a commit, of which each sector of the log may have arrived or
+//! not, or in the middle of a checkpoint, of which each sector of the database may have arrived or
 //! not. *Flipped*: one bit of the database file is another one.
 //!
 //! Not here: operations that fail (`flawed`). Not simulated: a system that drops pages after a
-//! failed sync and goes on, writes that were synced and are lost all the same, and the loss of
-//! power in the middle of a checkpoint.
+//! failed sync and goes on, and writes that were synced and are lost all the same.
 
 use std::fs;
 use std::io;
@@ -42,14 +42,25 @@ struct State {
     effects: Effects,
     /// Whether the database may not grow.
     is_full: bool,
-    /// Whether the next commit meets the end of the power.
-    power_fails: bool,
+    /// When the power fails next.
+    power_fails: Option<Moment>,
     /// Since then nothing works, until the relay is started again.
     is_dark: bool,
     /// What the next start finds in place of what is there.
     left: Option<Files>,
     /// Ledgers and readers that have the files open.
     users: usize,
+}
+
+/// When the power fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// In the next commit.
+    Commit,
+    /// In the next commit, which is the first after a checkpoint: it overwrites the log.
+    CommitOverOldLog,
+    /// In a checkpoint after the next commit, which is acknowledged.
+    Checkpoint,
 }
 
 /// The database and its log.
@@ -64,7 +75,7 @@ impl FileDisk {
     pub(crate) fn new(rng: Rng, effects: Effects) -> io::Result<Self> {
         let fast = Path::new(FAST_FOLDER);
         let folder = if fast.is_dir() { TempDir::new_in(fast) } else { TempDir::new() }?;
-        let (is_full, power_fails, is_dark, left, users) = (false, false, false, None, 0);
+        let (is_full, power_fails, is_dark, left, users) = (false, None, false, None, 0);
         let state = State { folder, rng, effects, is_full, power_fails, is_dark, left, users };
         Ok(Self(Arc::new(Mutex::new(state))))
     }
@@ -95,12 +106,12 @@ impl FileDisk {
 
     /// The power does not fail any more.
     pub(crate) fn heal(&self) {
-        self.lock().power_fails = false;
+        self.lock().power_fails = None;
     }
 
-    /// The next commit meets the end of the power.
-    pub(crate) fn fail_power(&self) {
-        self.lock().power_fails = true;
+    /// The power fails at the next such moment.
+    pub(crate) fn fail_power(&self, moment: Moment) {
+        self.lock().power_fails = Some(moment);
     }
 
     /// Whether the power has failed: the relay is not running any more, whatever it believes.
@@ -145,27 +156,38 @@ impl State {
         self.folder.path().join("farhelm.db")
     }
 
-    /// Of what was written since `before`, each sector arrived or did not.
-    fn torn(&mut self, before: Files, mut after: Files) -> Files {
+    /// In the middle of a commit: of what was appended to the log since `before`, each sector
+    /// arrived or did not.
+    fn torn_commit(&mut self, before: Files, mut after: Files) -> Files {
         let (Some(old), Some(log)) = (&before.log, &mut after.log) else { return before };
         if before.database != after.database || old.len() > log.len() {
             return after;
         }
-        let mut is_torn = false;
-        for (place, sector) in log.chunks_mut(SECTOR_BYTES).enumerate() {
-            let begin = place * SECTOR_BYTES;
-            let there = old.get(begin..(begin + sector.len()).min(old.len())).unwrap_or_default();
-            if there != sector && self.rng.once_in(2) {
-                let (known, new) = sector.split_at_mut(there.len());
-                known.copy_from_slice(there);
-                new.fill(0);
-                is_torn = true;
-            }
-        }
-        if is_torn {
+        if tear(old, log, &mut self.rng).is_some() {
             self.effects.count(Effect::SectorsTorn);
         }
         after
+    }
+
+    /// In the middle of a checkpoint: the log is whole, and of what was written to the database
+    /// since `before`, each sector arrived or did not. The file may not even be as long yet.
+    fn torn_checkpoint(&mut self, before: &Files, mut after: Files) -> Files {
+        if before.database.len() > after.database.len() || before.log != after.log {
+            return after;
+        }
+        if let Some(arrived_bytes) = tear(&before.database, &mut after.database, &mut self.rng) {
+            self.effects.count(Effect::CheckpointTorn);
+            if self.rng.once_in(2) {
+                after.database.truncate(arrived_bytes);
+            }
+        }
+        after
+    }
+
+    /// The power is gone; this is what the next start finds.
+    fn go_dark(&mut self, left: Files) {
+        self.effects.count(Effect::PowerLost);
+        (self.left, self.is_dark, self.power_fails) = (Some(left), true, None);
     }
 }
 
@@ -182,6 +204,25 @@ impl Files {
             None => fs::remove_file(beside(path, "-wal")).or(Ok(())),
         }
     }
+}
+
+/// Puts back some of the sectors in which `new` differs from `old`; those that `old` does not have
+/// are empty. Gives where the last one ends that is there, if any was put back.
+fn tear(old: &[u8], new: &mut [u8], rng: &mut Rng) -> Option<usize> {
+    let (mut is_torn, mut end) = (false, old.len());
+    for (place, sector) in new.chunks_mut(SECTOR_BYTES).enumerate() {
+        let begin = place * SECTOR_BYTES;
+        let there = old.get(begin..(begin + sector.len()).min(old.len())).unwrap_or_default();
+        if there != sector && rng.once_in(2) {
+            let (known, added) = sector.split_at_mut(there.len());
+            known.copy_from_slice(there);
+            added.fill(0);
+            is_torn = true;
+        } else {
+            end = end.max(begin + sector.len());
+        }
+    }
+    is_torn.then_some(end)
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -236,18 +277,32 @@ impl Ledger for FileLedger {
     }
 
     fn commit(&mut self, group: &[Append]) -> Result<Verdicts, Fault> {
-        let path = self.disk.lock().path();
-        if !self.disk.lock().power_fails {
-            return self.run(|ledger| ledger.commit(group));
-        }
-        let before = Files::read(&path)?;
-        let _ = self.usable()?.commit(group);
-        let after = Files::read(&path)?;
-        let mut state = self.disk.lock();
-        state.effects.count(Effect::PowerLost);
-        let left = state.torn(before, after);
-        (state.left, state.is_dark, state.power_fails) = (Some(left), true, false);
-        Err(Fault::Io { detail: "the power is gone".to_owned() })
+        let (path, moment) = {
+            let state = self.disk.lock();
+            (state.path(), state.power_fails)
+        };
+        let Some(moment) = moment else { return self.run(|ledger| ledger.commit(group)) };
+        let ledger = self.usable()?;
+        let (left, outcome) = match moment {
+            Moment::Commit | Moment::CommitOverOldLog => {
+                if moment == Moment::CommitOverOldLog {
+                    ledger.checkpoint()?;
+                }
+                let before = Files::read(&path)?;
+                let _ = ledger.commit(group);
+                let left = self.disk.lock().torn_commit(before, Files::read(&path)?);
+                (left, Err(Fault::Io { detail: "the power is gone".to_owned() }))
+            }
+            Moment::Checkpoint => {
+                let verdicts = ledger.commit(group)?;
+                let before = Files::read(&path)?;
+                ledger.checkpoint()?;
+                let left = self.disk.lock().torn_checkpoint(&before, Files::read(&path)?);
+                (left, Ok(verdicts))
+            }
+        };
+        self.disk.lock().go_dark(left);
+        outcome
     }
 
     fn erase(&mut self, stream: &SessionId) -> Result<(), Fault> {

@@ -1,7 +1,9 @@
 //! What is looked at when a world has ended: every ledger, what each client was shown, and what
 //! each agent received.
 //!
-//! Not here: the comparisons themselves (`check`).
+//! Not here: the comparisons themselves (`check`), what is counted (`counts`).
+
+use std::collections::BTreeMap;
 
 use domain::SessionId;
 use wire::native::Form;
@@ -109,11 +111,14 @@ impl World {
             wrong.extend(check::check_deadlines(history, grace_ms));
         }
         let due = [Form::Full, Form::Plain].map(|form| check::due(history, form));
+        let sent = self.times_sent(session);
         for person in &self.people {
             let name = person.principal.name.as_str();
             let to_the_end = !person.is_revoked && !history.is_erased;
             let (due, check) = (&due[usize::from(!person.is_full)], check::check_client);
             wrong.extend(person.look(|seen| check(name, history, due, seen, to_the_end)));
+            wrong.extend(person.look(|seen| check::check_pages(name, history, due, seen)));
+            wrong.extend(person.look(|seen| check::check_refused(name, history, seen, &sent)));
         }
         for visitor in &self.visitors {
             let (name, dialect) = (visitor.principal.name.as_str(), visitor.dialect);
@@ -135,6 +140,21 @@ impl World {
         wrong
     }
 
+    /// How often each message to this session left for the relay, by whomever.
+    fn times_sent(&self, session: &SessionId) -> BTreeMap<String, usize> {
+        let mut times = BTreeMap::new();
+        for person in &self.people {
+            person.look(|seen| {
+                for ((of, id), sent) in &seen.sent {
+                    if of == session.as_str() {
+                        *times.entry(id.clone()).or_default() += sent;
+                    }
+                }
+            });
+        }
+        times
+    }
+
     fn check_launches(&self, fleet: &Fleet) -> Vec<String> {
         let sessions = self.launched.iter().map(String::as_str).collect();
         let mut wrong = check::check_fleet(fleet, &sessions);
@@ -144,22 +164,6 @@ impl World {
             wrong.extend(person.look(told));
         }
         wrong
-    }
-
-    /// What the ledgers tell of what happened.
-    fn count(&self, fleet: &Fleet, histories: &[History]) {
-        let (launched, failed) = fleet.outcomes();
-        self.effects.count_times(Effect::Launched, launched);
-        self.effects.count_times(Effect::LaunchFailed, failed);
-        self.effects.count_times(Effect::Erased, self.erased.len() as u64);
-        for history in histories {
-            self.effects.count_times(Effect::Forgotten, history.first_kept.saturating_sub(1));
-            self.effects.count_times(Effect::PromptAnswered, check::questions_answered(history));
-        }
-        for person in &self.people {
-            let anew = person.look(|seen| seen.anew.len() as u64);
-            self.effects.count_times(Effect::StartedOver, anew);
-        }
     }
 
     /// What each visitor heard, for whoever looks for what went wrong.

@@ -9,8 +9,8 @@ use store::Failure;
 use tokio::time::Instant;
 
 use super::{REVOKED_AFTER, World};
-use crate::client_node::Deed;
-use crate::disk::Operation;
+use crate::client_node::{Deed, REPEAT_REQUEST};
+use crate::disk::{Moment, Operation};
 use crate::effects::Effect;
 use crate::net::Break;
 use crate::visitor_node;
@@ -30,12 +30,14 @@ const WORDS: [&str; 10] = [
 ];
 /// After how long the system gives up a connection that went silent.
 const SILENCE: Duration = Duration::from_secs(35);
+/// How far back a person begins to read again, in events.
+const BACK_MAX: u64 = 60;
 /// How long a machine may be away.
 const AWAY_S_MAX: u64 = 120;
 
 impl World {
     pub(super) async fn step(&mut self, step: u64) {
-        match self.rng.below(112) {
+        match self.rng.below(115) {
             0..34 => self.send(step),
             34..40 => self.send_again(),
             40..47 => self.one_person(Deed::Answer, "answers"),
@@ -46,6 +48,7 @@ impl World {
             76..79 => self.close_or_erase(step).await,
             79..81 => self.send_file(step),
             81..82 => self.revoke().await,
+            82..85 => self.read_again(step),
             _ => self.trouble().await,
         }
     }
@@ -107,6 +110,15 @@ impl World {
         }]);
         self.note(&format!("somebody sends {file} to {session}"));
         self.one_person(Deed::Control(frame), "sends a file");
+    }
+
+    /// Somebody requests a stretch of a history that they were shown before.
+    fn read_again(&mut self, step: u64) {
+        let Some(session) = self.rng.pick(&self.sessions).cloned() else { return };
+        let back = self.rng.below(BACK_MAX);
+        let request = format!("{REPEAT_REQUEST}{step}");
+        self.note(&format!("somebody reads the last {back} events of {session} again"));
+        self.one_person(Deed::ReadAgain { session, request, back }, "reads again");
     }
 
     fn control(&mut self, step: u64) {
@@ -256,12 +268,14 @@ impl World {
         self.flaws.add(operation, failure);
     }
 
-    /// The power fails in the middle of a commit, or a bit of what is on the disk flips.
+    /// The power fails in the middle of a commit or of a checkpoint, or a bit of what is on the disk flips.
     async fn harm_files(&mut self) {
         let Some(files) = self.disk.files().cloned() else { return };
         if self.damaged.is_some() || !self.rng.once_in(4) {
-            self.note("the power will fail");
-            return files.fail_power();
+            let moments = [Moment::Commit, Moment::CommitOverOldLog, Moment::Checkpoint];
+            let moment = *self.rng.pick(&moments).unwrap_or(&Moment::Commit);
+            self.note(&format!("the power will fail: {moment:?}"));
+            return files.fail_power(moment);
         }
         let unique: Vec<_> =
             self.sent.iter().filter(|(_, _, text)| text.contains(" m")).cloned().collect();

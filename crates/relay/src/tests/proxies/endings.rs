@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use wire::native::frames::ResumableListRequest;
 use wire::native::{Denied, Question};
 
-use super::plain;
+use super::{Journal, plain};
 use crate::gate::Incoming;
 use crate::tests::world::{Peer, SESSION, World, heartbeat, hello, person, report, wish};
 
@@ -43,27 +43,31 @@ async fn notices(world: &World) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_kicked_machine_is_closed_with_the_reason_and_its_sessions_go_down() {
-    let world = World::new().await;
-    let mut watcher = world.client("bob").await;
-    let mut machine = world.machine().await;
-    machine.kick.close(1001, "going down");
-    assert_eq!(machine.close_code().await, 1001);
-    assert_away(&world, &mut watcher).await;
+    for journal in Journal::BOTH {
+        let world = World::new().await;
+        let mut watcher = world.client("bob").await;
+        let mut machine = journal.machine(&world).await;
+        machine.kick.close(1001, "going down");
+        assert_eq!(machine.close_code().await, 1001, "{journal:?}");
+        assert_away(&world, &mut watcher).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_write_in_progress_finishes_before_a_requested_close() {
-    let world = World::new().await;
-    let mut machine = world.machine().await;
-    machine.stop_reading();
-    world.relay.command(&SESSION.into(), wish("m1")).await.unwrap();
-    world.rest().await;
-    machine.kick.close(1001, "going down");
-    machine.rest().await;
-    assert!(machine.is_open());
-    machine.read_again();
-    assert_eq!(machine.hear("send_message").await["client_message_id"], "m1");
-    assert_eq!(machine.close_code().await, 1001);
+    for journal in Journal::BOTH {
+        let world = World::new().await;
+        let mut machine = journal.machine(&world).await;
+        machine.stop_reading();
+        world.relay.command(&SESSION.into(), wish("m1")).await.unwrap();
+        world.rest().await;
+        machine.kick.close(1001, "going down");
+        machine.rest().await;
+        assert!(machine.is_open(), "{journal:?}");
+        machine.read_again();
+        assert_eq!(machine.hear("send_message").await["client_message_id"], "m1", "{journal:?}");
+        assert_eq!(machine.close_code().await, 1001, "{journal:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,91 +116,110 @@ async fn orders_that_wait_for_a_kicked_machine_go_to_its_next_connection() {
 }
 
 /// More than may wait for its commit.
-async fn report_too_much(machine: &mut Peer) {
+async fn report_too_much(journal: Journal, machine: &mut Peer) {
     let large = "x".repeat(1 << 20);
     for number in 1..=9 {
-        machine.reports(number, &large).await;
+        machine.say(&journal.report(number, &large)).await;
     }
     machine.rest().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_waits_for_room_can_be_kicked() {
-    let world = World::new().await;
-    let mut machine = world.machine().await;
-    world.hold_commits();
-    report_too_much(&mut machine).await;
-    machine.kick.close(1001, "going down");
-    assert_eq!(machine.close_code().await, 1001);
+    for journal in Journal::BOTH {
+        let world = World::new().await;
+        let mut machine = journal.machine(&world).await;
+        world.hold_commits();
+        report_too_much(journal, &mut machine).await;
+        machine.kick.close(1001, "going down");
+        assert_eq!(machine.close_code().await, 1001, "{journal:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_machine_that_waits_for_room_is_still_asked_what_needs_no_commit() {
-    let world = World::new().await;
-    let mut machine = world.machine().await;
-    world.hold_commits();
-    report_too_much(&mut machine).await;
-    let (ada, question) = (person("ada"), Question::Resumable(ResumableListRequest::default()));
-    tokio::select! {
-        answer = world.relay.answer(&ada, &question) => panic!("it was not asked: {answer:?}"),
-        _ = machine.hear("resumable_list") => {}
+    for journal in Journal::BOTH {
+        let world = World::new().await;
+        let mut machine = journal.machine(&world).await;
+        world.hold_commits();
+        report_too_much(journal, &mut machine).await;
+        let (ada, question) = (person("ada"), Question::Resumable(ResumableListRequest::default()));
+        tokio::select! {
+            answer = world.relay.answer(&ada, &question) => {
+                panic!("{journal:?}: it was not asked: {answer:?}")
+            },
+            _ = machine.hear("resumable_list") => {}
+        }
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_question_to_a_machine_that_is_kicked_fails_at_once() {
-    let world = World::new().await;
-    let mut machine = world.machine().await;
-    let (ada, question) = (person("ada"), Question::Resumable(ResumableListRequest::default()));
-    let asked_at = Instant::now();
-    let (answer, ()) = tokio::join!(world.relay.answer(&ada, &question), async {
-        machine.hear("resumable_list").await;
-        machine.kick.close(1001, "going down");
-    });
-    let is_away = matches!(answer, Err(Denied::Refused(Refusal::NoProxyConnected)));
-    assert!(is_away, "{answer:?}");
-    assert!(asked_at.elapsed() < Duration::from_millis(10), "{:?}", asked_at.elapsed());
+    for journal in Journal::BOTH {
+        let world = World::new().await;
+        let mut machine = journal.machine(&world).await;
+        let (ada, question) = (person("ada"), Question::Resumable(ResumableListRequest::default()));
+        let asked_at = Instant::now();
+        let (answer, ()) = tokio::join!(world.relay.answer(&ada, &question), async {
+            machine.hear("resumable_list").await;
+            machine.kick.close(1001, "going down");
+        });
+        let is_away = matches!(answer, Err(Denied::Refused(Refusal::NoProxyConnected)));
+        assert!(is_away, "{journal:?}: {answer:?}");
+        assert!(asked_at.elapsed() < Duration::from_millis(10), "{journal:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_revoked_machine_is_disconnected_at_once_even_if_it_does_not_read() {
-    for reads in [true, false] {
+    let both = |journal| [(journal, true), (journal, false)];
+    for (journal, reads) in Journal::BOTH.into_iter().flat_map(both) {
         let world = World::new().await;
         let mut watcher = world.client("bob").await;
-        let mut machine = world.machine().await;
+        let mut machine = journal.machine(&world).await;
         if !reads {
             machine.stop_reading();
             world.relay.command(&SESSION.into(), wish("m1")).await.unwrap();
             world.rest().await;
         }
         world.door.revoke("attic");
-        machine.reports(1, "too late").await;
+        machine.say(&journal.report(1, "too late")).await;
         assert_away(&world, &mut watcher).await;
         if reads {
-            assert_eq!(machine.close_code().await, 4003);
+            assert_eq!(machine.close_code().await, 4003, "{journal:?}");
         }
         machine.read_again();
-        assert_eq!(machine.rest().await, [] as [Value; 0], "reads: {reads}");
-        assert_eq!(world.recorded_texts(SESSION).await, [] as [String; 0], "reads: {reads}");
+        assert_eq!(machine.rest().await, [] as [Value; 0], "{journal:?}, reads: {reads}");
+        assert_eq!(
+            world.recorded_texts(SESSION).await,
+            [] as [String; 0],
+            "{journal:?}, reads: {reads}"
+        );
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_frame_that_is_not_text_or_too_large_closes_the_connection() {
-    for (incoming, code) in [
-        (Incoming::Binary, 1003),
-        (Incoming::TooLarge, 1009),
-        (Incoming::Text(Bytes::from_static(b"\xff\xfe")), 1007),
-        (Incoming::Text(Bytes::from_static(b"words")), 1007),
-    ] {
-        let world = World::new().await;
-        let mut watcher = world.client("bob").await;
-        let mut machine = world.machine().await;
-        machine.bring(incoming).await;
-        machine.reports(1, "too late").await;
-        assert_eq!(machine.close_code().await, code);
-        assert_away(&world, &mut watcher).await;
-        assert_eq!(world.recorded_texts(SESSION).await, [] as [String; 0], "{code}");
+    for journal in Journal::BOTH {
+        for (incoming, code) in [
+            (Incoming::Binary, 1003),
+            (Incoming::TooLarge, 1009),
+            (Incoming::Text(Bytes::from_static(b"\xff\xfe")), 1007),
+            (Incoming::Text(Bytes::from_static(b"words")), 1007),
+        ] {
+            let world = World::new().await;
+            let mut watcher = world.client("bob").await;
+            let mut machine = journal.machine(&world).await;
+            machine.bring(incoming).await;
+            machine.say(&journal.report(1, "too late")).await;
+            assert_eq!(machine.close_code().await, code, "{journal:?}");
+            assert_away(&world, &mut watcher).await;
+            assert_eq!(
+                world.recorded_texts(SESSION).await,
+                [] as [String; 0],
+                "{journal:?}: {code}"
+            );
+        }
     }
 }
 

@@ -102,6 +102,15 @@ impl World {
         proxy
     }
 
+    /// A proxy without a journal, as version 1 of the document has it, that has brought up the
+    /// session.
+    pub(in crate::tests) async fn plain_machine(&self) -> Peer {
+        let mut proxy = self.proxy(None).await;
+        proxy.name(&[SESSION]).await;
+        self.reached(SESSION).await;
+        proxy
+    }
+
     /// Waits until a session is reached through a proxy.
     async fn reached(&self, session: &str) {
         let mut live = self.relay.watch();
