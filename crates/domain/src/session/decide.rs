@@ -235,9 +235,10 @@ impl Session {
             Report::Resumed { prompts, run } => {
                 let gone = self.prompts.withdraw_all_but(prompts);
                 let mut events: Vec<_> = gone.into_iter().map(Event::Prompt).collect();
-                if self.runs.active() != run.as_ref() {
+                let is_lost = self.runs.active().is_some() && self.runs.active() != run.as_ref();
+                if is_lost {
                     let why = "The machine reconnected without this run";
-                    events.extend(self.cut_run(why, None));
+                    events.extend(self.lose_agent(why, None));
                 }
                 events
             }
@@ -325,12 +326,20 @@ impl Session {
         events
     }
 
-    /// A run that was never told to end is cut off by the next one.
+    /// A run that was never told to end is cut off by the next one. Its agent lives: tools that
+    /// are at work, in the background for example, go on.
     fn start_run(&self, run: &RunId, cause: Option<&MessageId>) -> Vec<Event> {
         let Some(started) = self.runs.start(run, cause) else { return vec![] };
         let why = "Another run began before the end of this one was reported";
         let mut events = self.cut_run(why, None);
         events.push(Event::Run(started));
+        events
+    }
+
+    /// The agent is gone, and with it everything that was at work, in a run or not.
+    fn lose_agent(&self, why: &str, seen_at: Option<Timestamp>) -> Vec<Event> {
+        let mut events: Vec<_> = self.transcript.cancel_tools().map(Event::Transcript).collect();
+        events.extend(self.cut_run(why, seen_at));
         events
     }
 
@@ -342,7 +351,7 @@ impl Session {
         let cut = || runs::Outcome::Cut(runs::Cut { why: why.to_owned(), lasted_ms });
         let was_stopped = self.controls.has_interrupt(run);
         let outcome = if was_stopped { runs::Outcome::Interrupted } else { cut() };
-        self.end_run(run, &outcome, None, true)
+        self.end_run(run, &outcome, None, false)
     }
 
     /// Interrupts are bound to the run that they were meant for. Tools that are at work go on,
@@ -414,7 +423,7 @@ impl Session {
         let owed =
             self.prompts.owed().map(|owed| prompts::Event::Confirmed(owed.prompt.id.clone()));
         events.extend(owed.chain(self.prompts.withdraw_all_but(&[])).map(Event::Prompt));
-        events.extend(self.cut_run("The session was closed", seen_at));
+        events.extend(self.lose_agent("The session was closed", seen_at));
         let gone = Failure::new(SESSION_NOT_CONNECTED, "The session was closed");
         let voided = self.runs.active();
         for kind in [
@@ -464,7 +473,7 @@ impl Session {
                 // The end of a run would be told by the journal that told its start.
                 if self.status.link() != via.link.as_ref() {
                     let why = "The machine reconnected without its record of this run";
-                    events.extend(self.cut_run(why, None));
+                    events.extend(self.lose_agent(why, None));
                 }
                 let (via, meta, activity) = (via.clone(), meta.clone(), activity.clone());
                 events.push(Event::Status(status::Event::Up {

@@ -264,6 +264,14 @@ export const en = {
     ownAnswer: "Something else",
     several: "Choose any that apply.",
     send: "Answer",
+    moreOptions: (count: number) =>
+      count === 1
+        ? "One more option is not shown here. The agent's own window has it."
+        : `${count} more options are not shown here. The agent's own window has them.`,
+    moreQuestions: (count: number) =>
+      count === 1
+        ? "One more question is not shown here. To answer it, use the agent's own window."
+        : `${count} more questions are not shown here. To answer them, use the agent's own window.`,
     left: (count: number) =>
       count === 1 ? "1 question left to answer." : `${count} questions left to answer.`,
     offline: "You're offline. You can answer once the connection is back.",

@@ -132,6 +132,54 @@ fn what_a_run_leaves_at_work_when_it_ends_by_itself_goes_on() {
     assert_eq!(story.run_ends("r1", Outcome::Completed), ["r1 completed"]);
 }
 
+/// A session whose run ended by itself and left a tool at work, as a subagent in the background does.
+fn left_at_work() -> Story {
+    let mut story = Story::linked();
+    story.run_starts("r1");
+    story.report(Report::ToolCall(tool_call("t1", ToolStatus::Running))).unwrap();
+    story.run_ends("r1", Outcome::Completed);
+    story
+}
+
+// spec: native/events.5
+#[test]
+fn a_tool_that_outlived_its_run_is_cancelled_when_its_agent_is_gone() {
+    let mut over = left_at_work();
+    over.down();
+    let told = over.change(Change::Over);
+    assert_eq!(told, ["tool t1: Cancelled", "closed: UserRequested"]);
+
+    let mut closed = left_at_work();
+    let (reason, request) = (CloseReason::UserRequested, None);
+    let told = closed.report(Report::Closed { reason, request }).unwrap();
+    assert_eq!(told, ["tool t1: Cancelled", "closed: UserRequested"]);
+
+    let mut replaced = left_at_work();
+    replaced.down();
+    let back = replaced.up("socket-2", Some("journal-2"));
+    assert_eq!(back, ["tool t1: Cancelled", "up through socket-2"]);
+    assert_eq!(replaced.change(Change::Tick), nothing(), "once");
+}
+
+// spec: native/events.5
+#[test]
+fn a_tool_that_outlived_its_run_keeps_running_while_its_agent_lives() {
+    let mut story = left_at_work();
+    story.down();
+    assert_eq!(story.up("socket-2", Some(JOURNAL)), ["up through socket-2"]);
+    assert_eq!(story.resumed(&[], None), nothing());
+    assert_eq!(story.resumed(&[], Some("r2")), nothing());
+}
+
+// spec: native/events.5
+#[test]
+fn a_run_that_cuts_off_another_cancels_no_tool_because_the_agent_lives() {
+    let mut story = Story::linked();
+    story.run_starts("r1");
+    story.report(Report::ToolCall(tool_call("t1", ToolStatus::Running))).unwrap();
+    assert_eq!(story.run_starts("r2"), ["r1 cut off", "r2 started"]);
+}
+
 /// How long the run that was cut off last had gone on, as it is told.
 fn lasted_ms(story: &Story) -> Option<u64> {
     let mut cuts = story.history.iter().rev().filter_map(|recorded| {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { answersOf, prefilled, questionsOf, unanswered } from "./questions";
+import { answersOf, prefilled, questionsLeftOut, questionsOf, unanswered } from "./questions";
 
 describe("questions of an agent", () => {
   it("are read from a list, whatever else is in it", () => {
@@ -65,5 +65,51 @@ describe("questions of an agent", () => {
       colour: "g",
       many: ["a"],
     });
+  });
+
+  it("may have options that are numbers, and are answered by those", () => {
+    const asked = questionsOf({
+      properties: {
+        level: { type: "integer", oneOf: [{ const: 1, title: "Low" }, { const: 2 }] },
+        port: { enum: [80, 443] },
+        ports: { type: "array", items: { enum: [80, 443] } },
+      },
+    });
+    const options = asked.map((one) => one.options.map((it) => it.label));
+    expect(options).toEqual([
+      ["Low", "2"],
+      ["80", "443"],
+      ["80", "443"],
+    ]);
+    const given = { level: ["2"], port: ["443"], ports: ["80"] };
+    expect(answersOf(asked, given)).toEqual({ level: 2, port: 443, ports: [80] });
+  });
+
+  it("are whole numbers where an agent wants them whole", () => {
+    const asked = questionsOf({
+      properties: { age: { type: "integer" }, ratio: { type: "number" } },
+      required: ["age", "ratio"],
+    });
+    expect(unanswered(asked, { age: ["1.5"], ratio: ["1.5"] })).toBe(1);
+    expect(answersOf(asked, { age: ["36"], ratio: ["0.5"] })).toEqual({ age: 36, ratio: 0.5 });
+  });
+
+  it("are shown as many as other clients are asked, and those beyond are counted", () => {
+    const options = Array.from({ length: 101 }, (_, at) => `option ${at}`);
+    const list = Array.from({ length: 33 }, (_, at) => ({ question: `Question ${at}`, options }));
+    expect(questionsOf(list).length).toBe(32);
+    expect(questionsOf(list)[0]?.options.length).toBe(100);
+    expect(questionsOf(list)[0]?.optionsLeftOut).toBe(1);
+    expect(questionsLeftOut(list)).toBe(1);
+    const field = { type: "string", enum: options };
+    const properties = Object.fromEntries(list.map((it) => [it.question, field]));
+    expect(questionsOf({ properties }).length).toBe(32);
+    expect(questionsOf({ properties })[0]?.options.length).toBe(100);
+    expect(questionsLeftOut({ properties })).toBe(1);
+    // What is no question, or is asked twice, is not missing.
+    const few = list.slice(0, 32).map((it) => ({ ...it, options: [null, ...options.slice(1)] }));
+    expect(questionsOf([null, few[0], ...few]).length).toBe(32);
+    expect(questionsLeftOut([...few, few[0], null])).toBe(0);
+    expect(questionsOf(few)[0]?.optionsLeftOut).toBe(0);
   });
 });
