@@ -91,7 +91,7 @@ impl Acp {
                 self.load(&conversation);
             }
         } else if self.notes.is_ready {
-            self.lose_context("It cannot go on with an earlier conversation");
+            self.lose_context("It cannot go on with an earlier conversation", now);
         } else {
             let words = format!("{} cannot go on with an earlier conversation", self.name());
             self.give_up_start(Failure::new("launch_not_supported", words), now);
@@ -137,12 +137,12 @@ impl Acp {
             let failure = self.failure_of(error);
             return self.give_up_start(failure, now);
         }
-        self.lose_context(&format!("It says: {error}"));
+        self.lose_context(&format!("It says: {error}"), now);
     }
 
     /// The session goes on, but the agent does not know what was said.
-    fn lose_context(&mut self, why: &str) {
-        self.fail_lookups();
+    fn lose_context(&mut self, why: &str, now: Timestamp) {
+        self.fail_lookups(now);
         let name = self.name();
         let keeping = self.quirks.keeping.map(|words| format!(". {words}")).unwrap_or_default();
         let words =
@@ -319,7 +319,7 @@ impl Acp {
         self.scribe.activity("idle", "Idle", now);
         let words = format!("{}\nThe next message starts it again", failure.message);
         self.scribe.health(Health::Degraded, Some(words), now);
-        self.fail_held(&failure);
+        self.fail_held(&failure, now);
     }
 
     /// The program takes its time.
