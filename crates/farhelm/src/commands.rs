@@ -5,6 +5,7 @@
 mod attach;
 mod cdp;
 mod control;
+mod end;
 mod launch;
 mod pair;
 mod proxy;
