@@ -47,6 +47,12 @@ impl Machine {
         self.say(frame).await;
     }
 
+    async fn is(&mut self, activity: &str) {
+        let activity = json!({ "kind": activity, "updated_at": "2026-11-16T10:00:00.000Z" });
+        self.tell(json!({ "type": "proxy_status", "status": "healthy", "activity": activity }))
+            .await;
+    }
+
     async fn answers(&mut self, words: &str) {
         self.tell(json!({ "type": "proxy_message", "message": { "role": "assistant",
             "content": words, "created_at": "2026-11-16T10:00:00.000Z" } }))
@@ -68,6 +74,32 @@ impl Machine {
         let heard = tokio::time::timeout(PATIENCE, next).await;
         heard.unwrap_or_else(|_| panic!("{kind} never came"))
     }
+}
+
+// spec: control/stdio.1
+#[tokio::test]
+async fn control_ends_with_its_input_when_the_agent_is_idle_again() {
+    let place = Place::new();
+    let relay = place.serving("relay", &[]);
+    let mut machine = Machine::start(&relay).await;
+    super::until_there(&place);
+    let (mut program, mut input) = Lines::typing(place.farhelm(&["control", "--session", SESSION]));
+    let message = json!({ "type": "user", "message": { "role": "user", "content": "hello" } });
+    writeln!(input, "{message}").unwrap();
+    drop(input);
+
+    let order = machine.hear("send_message").await;
+    machine
+        .tell(json!({ "type": "proxy_send_result", "result": "delivered",
+            "client_message_id": order["client_message_id"] }))
+        .await;
+    machine.is("generating").await;
+    machine.answers("echo: hello").await;
+    machine.is("idle").await;
+
+    let seen = program.until(|frame| frame["type"] == "assistant");
+    assert_eq!(seen.last().unwrap()["message"]["content"][0]["text"], "echo: hello");
+    assert!(program.running.ended().success());
 }
 
 #[tokio::test]
