@@ -30,6 +30,7 @@ mod turn;
 use std::collections::{BTreeMap, VecDeque};
 
 use domain::content::Failure;
+use domain::session::runs::Outcome;
 use domain::{MessageId, RequestId, Sequence, Timestamp};
 
 use crate::rpc::{Rpc, Version};
@@ -78,7 +79,17 @@ enum Phase {
 enum Held {
     Order(Box<Order>),
     /// A send was written and the program died: did it arrive?
-    Check(MessageId, Sequence),
+    Check(Unsure),
+}
+
+/// A send that the program may have taken before it died. Its run stays open until that is known:
+/// a run that ends before its send is reported leaves whoever sent it without an answer.
+#[derive(Debug)]
+struct Unsure {
+    id: MessageId,
+    attempt: Sequence,
+    /// How the run then ends.
+    outcome: Outcome,
 }
 
 /// One session.

@@ -205,7 +205,8 @@ impl Machine {
         Ok(frame)
     }
 
-    /// Whether every message of this client was answered, or failed.
+    /// Whether every message of this client was answered, or failed. Where a machine reports no
+    /// runs, a message counts as answered when the session is idle again.
     pub fn is_settled(&self) -> bool {
         self.unsettled.is_empty() && self.at_work.is_empty()
     }
@@ -288,6 +289,8 @@ impl Machine {
                 }
                 None => self.at_work.clear(),
             },
+            // The result of a run comes before this. A machine that reports no runs has none.
+            Some("system") if frame["state"] == "idle" => self.at_work.clear(),
             Some(_) | None => {}
         }
         // Words in the making may come again; they are told by their offsets to the last.

@@ -5,6 +5,7 @@
 mod attach;
 mod cdp;
 mod control;
+mod end;
 mod launch;
 mod pair;
 mod proxy;
@@ -23,8 +24,8 @@ use client::{Machine, Remote, Settings};
 use crate::arguments::Command;
 use crate::connect::NativeDial;
 use crate::discovery::Finder;
-use crate::problem::Problem;
 use crate::doctor;
+use crate::problem::Problem;
 
 /// Runs one.
 pub(crate) async fn run(command: Command) -> Result<ExitCode, Problem> {

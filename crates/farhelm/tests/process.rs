@@ -2,6 +2,7 @@
 
 mod machines;
 mod notify;
+mod plain;
 mod served;
 
 use std::io::Write as _;
@@ -190,6 +191,26 @@ fn a_tail_ends_with_its_session() {
     }
     let whole = place.told(&["tail", &session, "--after", "0", "--json"]);
     assert!(whole.lines().last().unwrap().contains("session_closed"), "{whole}");
+}
+
+#[test]
+fn a_tail_in_another_dialect_ends_with_its_session() {
+    let place = Place::new();
+    let _up = place.up(&[]);
+    for dialect in ["blob", "control", "pi", "webchannel"] {
+        let session = place.told(&["launch", "demo"]).trim().to_owned();
+        let words = ["tail", &session, "--dialect", dialect, "--json"];
+        let mut tail = Lines::of(place.farhelm(&words));
+        // It follows from now on: what is sent before it is there is not for it.
+        let has_answer = |seen: &serde_json::Value| seen["seen"] == "agent";
+        let begun = std::time::Instant::now();
+        while tail.within(std::time::Duration::from_secs(1), has_answer).is_err() {
+            assert!(begun.elapsed() < support::PATIENCE, "{dialect} shows nothing");
+            place.told(&["send", &session, "say: here"]);
+        }
+        place.told(&["close", &session]);
+        assert!(tail.running.ended().success(), "{dialect}");
+    }
 }
 
 #[test]

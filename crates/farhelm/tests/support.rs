@@ -98,6 +98,11 @@ impl Running {
         waited(&mut self.0)
     }
 
+    /// Its end, which comes by itself.
+    pub(crate) fn ended(&mut self) -> std::process::ExitStatus {
+        waited(&mut self.0)
+    }
+
     /// SIGKILL, and its end.
     pub(crate) fn kill(&mut self) {
         let _ = self.0.kill();

@@ -10,7 +10,7 @@ use domain::{MessageId, Sequence, Timestamp};
 use serde_json::{Value, json};
 
 use super::turn::Turn;
-use super::{Acp, Ask, HELD_MAX, Held};
+use super::{Acp, Ask, HELD_MAX, Held, Unsure};
 use crate::files::words_with_files;
 use crate::{File, Lookup, Order, Output, run_id};
 
@@ -19,12 +19,12 @@ const DELIVERY_UNKNOWN: &str = "delivery_unknown";
 
 impl Acp {
     /// Keeps an order until the program can take it; the caller lets it go on.
-    pub(super) fn hold(&mut self, order: &Order) {
+    pub(super) fn hold(&mut self, order: &Order, now: Timestamp) {
         let held = Held::Order(Box::new(order.clone()));
         if self.held.len() >= HELD_MAX {
             let words = "Too many messages are already queued for this agent. Try again in a \
                          moment";
-            return self.fail(held, &Failure::new("send_rejected", words));
+            return self.fail(held, &Failure::new("send_rejected", words), now);
         }
         self.held.push_back(held);
     }
@@ -49,9 +49,9 @@ impl Acp {
                     Order::Control { request, control } => self.control(&request, &control, now),
                     Order::Answer { .. } | Order::Rest => {}
                 },
-                Held::Check(id, attempt) => {
-                    let found = self.look_up(&id, attempt);
-                    self.checked(&id, attempt, found);
+                Held::Check(unsure) => {
+                    let found = self.look_up(&unsure.id, unsure.attempt);
+                    self.checked(unsure, found, now);
                 }
             }
         }
@@ -119,33 +119,42 @@ impl Acp {
         self.scribe.push(Output::LookedUp { id: id.clone(), attempt, found });
     }
 
-    /// What became of a send under which the program died.
-    fn checked(&mut self, id: &MessageId, attempt: Sequence, found: Lookup) {
-        let failure = match found {
+    /// What became of a send under which the program died. Its run ends after that is told.
+    fn checked(&mut self, unsure: Unsure, found: Lookup, now: Timestamp) {
+        let Unsure { id, attempt, outcome } = unsure;
+        match found {
             Lookup::Found => {
-                let line = self.notes.note_delivered(id, attempt);
+                let line = self.notes.note_delivered(&id, attempt);
                 self.remember(line);
-                let run = run_id(id, attempt);
-                return self.scribe.delivered(id, attempt, Some(run));
+                let run = run_id(&id, attempt);
+                self.scribe.delivered(&id, attempt, Some(run));
             }
-            Lookup::Absent => Failure::new(
-                "agent_not_open",
-                "The agent stopped before it received the message. Send it again",
-            ),
+            Lookup::Absent => {
+                let words = "The agent stopped before it received the message. Send it again";
+                self.scribe.not_delivered(&id, attempt, Failure::new("agent_not_open", words));
+            }
             Lookup::Unknown => {
                 let words = "The agent stopped while the message was being delivered. It may \
                              have arrived";
-                Failure::new(DELIVERY_UNKNOWN, words)
+                self.scribe.not_delivered(&id, attempt, Failure::new(DELIVERY_UNKNOWN, words));
             }
-        };
-        self.scribe.not_delivered(id, attempt, failure);
+        }
+        self.scribe.end_run(outcome, None, now);
+    }
+
+    /// The send whose run waits until it is known whether it arrived.
+    pub(super) fn unsure(&mut self) -> Option<&mut Unsure> {
+        self.held.iter_mut().find_map(|held| match held {
+            Held::Check(unsure) => Some(unsure),
+            Held::Order(_) => None,
+        })
     }
 
     /// The record cannot be read: nobody can tell.
-    pub(super) fn fail_lookups(&mut self) {
+    pub(super) fn fail_lookups(&mut self, now: Timestamp) {
         for held in std::mem::take(&mut self.held) {
             match held {
-                Held::Check(id, attempt) => self.checked(&id, attempt, Lookup::Unknown),
+                Held::Check(unsure) => self.checked(unsure, Lookup::Unknown, now),
                 Held::Order(order) => match *order {
                     Order::LookUp { id, attempt } => {
                         self.looked_up(&id, attempt, Lookup::Unknown);
@@ -160,15 +169,15 @@ impl Acp {
     }
 
     /// The program cannot be started: what waits for it is answered.
-    pub(super) fn fail_held(&mut self, failure: &Failure) {
+    pub(super) fn fail_held(&mut self, failure: &Failure, now: Timestamp) {
         for held in std::mem::take(&mut self.held) {
-            self.fail(held, failure);
+            self.fail(held, failure, now);
         }
     }
 
-    fn fail(&mut self, held: Held, failure: &Failure) {
+    fn fail(&mut self, held: Held, failure: &Failure, now: Timestamp) {
         match held {
-            Held::Check(id, attempt) => self.checked(&id, attempt, Lookup::Unknown),
+            Held::Check(unsure) => self.checked(unsure, Lookup::Unknown, now),
             Held::Order(order) => match *order {
                 // It was never written.
                 Order::Deliver { send, attempt, .. } => {

@@ -92,7 +92,7 @@ impl Acp {
                 self.load(&conversation);
             }
         } else if self.notes.is_ready {
-            self.lose_context("The agent cannot resume conversations");
+            self.lose_context("The agent cannot resume conversations", now);
         } else {
             let words = format!("{} cannot resume conversations", self.name());
             self.give_up_start(Failure::new("launch_not_supported", words), now);
@@ -138,12 +138,12 @@ impl Acp {
             let failure = self.failure_of(error);
             return self.give_up_start(failure, now);
         }
-        self.lose_context(&format!("It reported: {error}"));
+        self.lose_context(&format!("It reported: {error}"), now);
     }
 
     /// The session goes on, but the agent does not know what was said.
-    fn lose_context(&mut self, why: &str) {
-        self.fail_lookups();
+    fn lose_context(&mut self, why: &str, now: Timestamp) {
+        self.fail_lookups(now);
         let name = self.name();
         let keeping = self.quirks.keeping.map(|words| format!(". {words}")).unwrap_or_default();
         let words = format!(
@@ -324,7 +324,7 @@ impl Acp {
         self.scribe.activity("idle", "Idle", now);
         let words = format!("{}\nSend a message to start it again", failure.message);
         self.scribe.health(Health::Degraded, Some(words), now);
-        self.fail_held(&failure);
+        self.fail_held(&failure, now);
     }
 
     /// The program takes its time.

@@ -15,14 +15,14 @@ impl Acp {
     pub(super) fn take_order(&mut self, order: &Order, now: Timestamp) {
         match order {
             Order::Deliver { .. } => {
-                self.hold(order);
+                self.hold(order, now);
                 self.go_on(now);
             }
             Order::LookUp { id, attempt } => {
                 if let Some(found) = self.look_up_at_once(id, *attempt) {
                     return self.looked_up(id, *attempt, found);
                 }
-                self.hold(order);
+                self.hold(order, now);
                 self.go_on(now);
             }
             Order::Answer { request, prompt, choice, detail } => {
@@ -102,11 +102,16 @@ impl Acp {
     }
 
     fn interrupt_order(&mut self, request: &RequestId, meant: Option<&RunId>, now: Timestamp) {
-        let active = self.turn.as_ref().map(super::Turn::run);
+        let active = self.scribe.run();
         if active.is_none() || meant.is_some_and(|meant| Some(meant) != active) {
             let failure =
                 Failure::new("agent_not_active", "Nothing to stop: this run is not active");
             return self.scribe.answered(request, Some(failure));
+        }
+        if let Some(unsure) = self.unsure() {
+            // The program is gone, so the agent has stopped already.
+            unsure.outcome = Outcome::Interrupted;
+            return self.scribe.answered(request, None);
         }
         self.interrupt(Some(request.clone()), now);
     }
@@ -121,7 +126,7 @@ impl Acp {
     ) {
         if !matches!(self.phase, Phase::Up) {
             let (request, control) = (request.clone(), control.clone());
-            self.hold(&Order::Control { request, control });
+            self.hold(&Order::Control { request, control }, now);
             return self.go_on(now);
         }
         let values = self.settings.values(setting);

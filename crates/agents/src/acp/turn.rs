@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::frames::{Chunk, Named, Opened, Prompted, Update};
 use super::questions::outcome;
-use super::{Acp, Held, Setting, observation};
+use super::{Acp, Held, Setting, Unsure, observation};
 use crate::Output;
 use crate::commands::slash_commands;
 use crate::rpc::{INTERNAL_ERROR, RpcError};
@@ -51,10 +51,6 @@ impl Turn {
 
     pub(super) fn is_stopping(&self) -> bool {
         self.stop.is_some()
-    }
-
-    pub(super) fn run(&self) -> &RunId {
-        &self.run
     }
 }
 
@@ -237,12 +233,26 @@ impl Acp {
     pub(super) fn cut_turn(&mut self, reason: &str, now: Timestamp) -> bool {
         let Some(turn) = &self.turn else { return false };
         let was_stopped = turn.is_stopping();
-        if !turn.is_delivered {
-            self.held.push_front(Held::Check(turn.id.clone(), turn.attempt));
-        }
         let failed = Outcome::Failed(reason.to_owned());
-        self.end_turn(if was_stopped { Outcome::Interrupted } else { failed }, None, now);
+        let outcome = if was_stopped { Outcome::Interrupted } else { failed };
+        if turn.is_delivered {
+            self.end_turn(outcome, None, now);
+        } else {
+            self.suspend_turn(outcome, now);
+        }
         was_stopped
+    }
+
+    /// Nothing of the run goes on, but it ends only when it is known whether its send arrived.
+    fn suspend_turn(&mut self, outcome: Outcome, now: Timestamp) {
+        let Some(turn) = self.turn.take() else { return };
+        for request in turn.stop.into_iter().flat_map(|stop| stop.requests) {
+            self.scribe.answered(&request, None);
+        }
+        self.scribe.close_all(now);
+        self.observation.end_run();
+        let (id, attempt) = (turn.id, turn.attempt);
+        self.held.push_front(Held::Check(Unsure { id, attempt, outcome }));
     }
 
     /// A person wants the run to stop.

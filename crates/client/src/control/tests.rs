@@ -110,6 +110,23 @@ fn what_has_no_fate_is_said_again_on_the_next_connection() {
 }
 
 #[test]
+fn a_message_is_settled_when_the_session_is_idle_although_no_result_came() {
+    let mut client = machine();
+    client.user("m1", "hello").unwrap();
+    let state = |word: &str| {
+        json!({ "type": "system", "subtype": "session_state_changed", "state": word }).to_string()
+    };
+    client.on_text(&state("idle"));
+    assert!(!client.is_settled(), "it is not with the agent yet");
+    client.on_text(r#"{"type":"user","uuid":"m1","isReplay":true}"#);
+    client.on_text(&state("running"));
+    client.on_text(&state("requires_action"));
+    assert!(!client.is_settled());
+    client.on_text(&state("idle"));
+    assert!(client.is_settled());
+}
+
+#[test]
 fn a_message_that_failed_is_settled() {
     let mut client = machine();
     client.user("m1", "hello").unwrap();

@@ -315,14 +315,17 @@ impl Session {
             parent: None,
             digest: send.digest,
         };
-        let (id, run_started) = (send.id.clone(), run.cloned());
-        let mut events = vec![Event::Delivery(delivery::Event::Delivered { id, run: run_started })];
+        let begun = run.map_or_else(Vec::new, |run| self.start_run(run, Some(&send.id)));
+        // Whoever sent it takes the next end of a run for its answer: an old run ends first.
+        let (starts, mut events): (Vec<_>, Vec<_>) = begun
+            .into_iter()
+            .partition(|event| matches!(event, Event::Run(runs::Event::Started { .. })));
+        let (id, run) = (send.id.clone(), run.cloned());
+        events.push(Event::Delivery(delivery::Event::Delivered { id, run }));
         if !self.transcript.knows(&send.id) {
             events.extend(said(transcript::Event::Message(message)));
         }
-        if let Some(run) = run {
-            events.extend(self.start_run(run, Some(&send.id)));
-        }
+        events.extend(starts);
         events
     }
 

@@ -225,11 +225,9 @@ pub(crate) struct Run {
 
 /// Serve a session on standard input and output, as Claude Code would
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  farhelm control --session demo\n\nFor programs built on the \
+#[command(after_help = "Example:\n  farhelm control --session demo\n\nFor programs built on the \
                         Claude Agent SDK: set pathToClaudeCodeExecutable to this binary \
-                        and executableArgs to [\"control\", \"--session\", ID]."
-)]
+                        and executableArgs to [\"control\", \"--session\", ID].")]
 pub(crate) struct Control {
     /// Session id, at least the first 4 characters of it, or the session's name
     #[arg(long, value_name = "SESSION")]

@@ -34,10 +34,8 @@ pub(crate) struct Relay {
 
 /// Run a proxy: it runs this machine's agents for a relay elsewhere
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example:\n  farhelm token create --role proxy --name workshop   # on the \
-                        relay's computer\n  farhelm proxy --relay https://relay.example.org --token fh_..."
-)]
+#[command(after_help = "Example:\n  farhelm token create --role proxy --name workshop   # on the \
+                        relay's computer\n  farhelm proxy --relay https://relay.example.org --token fh_...")]
 pub(crate) struct Proxy {
     /// Address of the relay
     #[arg(long, value_name = "URL", env = "FARHELM_URL")]

@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
 use self::typed::Typed;
+use super::end::End;
 use super::launch::launched;
 use super::{new_id, remote, send};
 use crate::arguments::{Attach, Run};
@@ -36,8 +37,7 @@ const SHOWN_FIRST: u64 = 200;
 pub(super) async fn attach(attach: Attach) -> Result<ExitCode, Problem> {
     let finder = Finder::new(&attach.reach)?;
     let session = sessions::find_to_act(&finder, &attach.session).await?;
-    let after = session.last_sequence.saturating_sub(SHOWN_FIRST);
-    converse(finder, &session.id, after).await
+    converse(finder, &session.id, session.last_sequence).await
 }
 
 /// Starts an agent in this folder and joins it.
@@ -68,10 +68,12 @@ pub(super) async fn run(run: Run) -> Result<ExitCode, Problem> {
     converse(finder, &session, 0).await
 }
 
-async fn converse(finder: Finder, session: &str, after: u64) -> Result<ExitCode, Problem> {
+/// `last_sequence` is the last event of the session so far.
+async fn converse(finder: Finder, session: &str, last_sequence: u64) -> Result<ExitCode, Problem> {
     let mut stop = Stop::listen()?;
     let mut remote = remote(finder)?;
-    remote.machine().follow(session, after);
+    let shown = last_sequence.saturating_sub(SHOWN_FIRST);
+    remote.machine().follow(session, shown);
     output::aside("Type /help for the commands. Ctrl-D leaves; the session continues.");
     let view = View::answering(session, output::is_terminal());
     let mut desk = Desk {
@@ -80,6 +82,7 @@ async fn converse(finder: Finder, session: &str, after: u64) -> Result<ExitCode,
         view,
         questions: vec![],
         is_running: false,
+        end: End { is_closed: false, last_sequence, shown },
         said: vec![],
         is_connected: false,
         orders: VecDeque::new(),
@@ -130,6 +133,7 @@ struct Desk {
     /// Oldest first; the first is the one that numbers answer.
     questions: Vec<Question>,
     is_running: bool,
+    end: End,
     /// Messages of ours, which need no echo.
     said: Vec<String>,
     is_connected: bool,
@@ -148,9 +152,10 @@ impl Desk {
                 output::raw(&self.view.on_delta(&delta))?;
                 Ok(true)
             }
-            Heard::Happening(Happening::Anew { session, messages, .. })
+            Heard::Happening(Happening::Anew { session, messages, last_sequence })
                 if session == self.session =>
             {
+                self.end.skip_to(last_sequence);
                 for message in &messages {
                     output::raw(&self.view.on_message(message))?;
                 }
@@ -181,6 +186,7 @@ impl Desk {
 
     fn on_event(&mut self, event: &Event) -> Result<bool, Problem> {
         let frame = &event.frame;
+        self.end.show(frame);
         match event.kind.as_str() {
             "run_started" => self.is_running = true,
             "run_ended" => self.is_running = false,
@@ -193,7 +199,7 @@ impl Desk {
             _ => {}
         }
         output::raw(&self.view.on_event(event))?;
-        Ok(event.kind != "session_closed")
+        Ok(!self.end.has_come())
     }
 
     fn is_ours(&mut self, id: &Value) -> bool {

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use client::{Happening, Heard};
 use serde_json::json;
 
+use super::end::End;
 use super::remote;
 use crate::arguments::Tail;
 use crate::discovery::Finder;
@@ -41,11 +42,9 @@ pub(super) async fn run(tail: Tail) -> Result<ExitCode, Problem> {
         session: session.id,
         is_json: tail.json,
         view,
-        is_closed,
-        last_sequence: session.last_sequence,
-        shown: after,
+        end: End { is_closed, last_sequence: session.last_sequence, shown: after },
     };
-    while !screen.is_over() {
+    while !screen.end.has_come() {
         let heard = tokio::select! {
             heard = remote.next() => heard,
             () = stop.asked() => {
@@ -63,19 +62,10 @@ struct Screen {
     session: String,
     is_json: bool,
     view: View,
-    is_closed: bool,
-    /// The last event that there was at the beginning.
-    last_sequence: u64,
-    /// The last event that was shown.
-    shown: u64,
+    end: End,
 }
 
 impl Screen {
-    /// Whether nothing more happens, and all that did is shown.
-    fn is_over(&self) -> bool {
-        self.is_closed && self.shown >= self.last_sequence
-    }
-
     fn show(&mut self, heard: Heard) -> Result<(), Problem> {
         match heard {
             Heard::Happening(happening) => self.on_happening(happening),
@@ -93,13 +83,7 @@ impl Screen {
     fn on_happening(&mut self, happening: Happening) -> Result<(), Problem> {
         match happening {
             Happening::Event(event) if event.session == self.session => {
-                let sequence = event.frame["sequence"].as_u64().unwrap_or_default();
-                self.shown = self.shown.max(sequence);
-                match event.frame["type"].as_str() {
-                    Some("session_closed") => self.is_closed = true,
-                    Some("session_up") => self.is_closed = false,
-                    Some(_) | None => {}
-                }
+                self.end.show(&event.frame);
                 if self.is_json {
                     return output::json(&event.frame);
                 }
@@ -112,7 +96,7 @@ impl Screen {
                 self.print(|view| view.on_delta(&delta))
             }
             Happening::Anew { session, messages, last_sequence } if session == self.session => {
-                self.shown = self.shown.max(last_sequence);
+                self.end.skip_to(last_sequence);
                 output::aside(
                     "the relay no longer has the missed events; showing the session from its \
                      beginning:",

@@ -6,24 +6,25 @@
 //!
 //! Not here: which headers carry them (`door`).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use domain::Timestamp;
 
 use crate::config::Config;
 
 /// Scheme, host and port of a page.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     secure: bool,
     authority: Authority,
 }
 
 /// Host and port, the port always said.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Authority {
     /// Lower case; an IPv6 address without its brackets.
     host: String,
@@ -107,31 +108,41 @@ pub(crate) enum Unwelcome {
     Origin(Option<Origin>),
 }
 
-/// How often a refused page is logged. A page tries again for ever, and anybody's may.
+/// How often refused pages of an origin are logged. A page tries again for ever, and anybody's may.
 const LOGGED_EVERY_MS: u64 = 60_000;
 
-/// Log lines about refused pages.
+/// Origins whose refused pages are logged apart from each other; those beyond share one line.
+/// A stranger may have pages of many origins.
+const ORIGINS_MAX: usize = 64;
+
+/// Log lines about refused pages: each origin has its own, so that a stranger's page that tries
+/// again all the time does not hide the page that a person wants to let in.
 #[derive(Debug, Default)]
-pub(crate) struct RefusedPages {
-    logged_at_ms: AtomicU64,
-    /// Since that line.
-    unlogged: AtomicU64,
+pub(crate) struct RefusedPages(Mutex<LogLines>);
+
+#[derive(Debug, Default)]
+struct LogLines {
+    /// `None`: pages without an origin.
+    by_origin: BTreeMap<Option<Origin>, LogLine>,
+    /// Pages of origins beyond the bound.
+    of_others: Option<LogLine>,
+}
+
+/// The last line about pages of an origin.
+#[derive(Debug)]
+struct LogLine {
+    at: Timestamp,
+    /// Refusals since that line.
+    unlogged: u64,
 }
 
 impl RefusedPages {
     /// Logs that a page was refused, and what would let it in.
     pub(crate) fn log(&self, unwelcome: &Unwelcome, now: Timestamp) {
         let Unwelcome::Origin(origin) = unwelcome else { return };
-        let logged_at_ms = self.logged_at_ms.load(Ordering::Relaxed);
-        let is_due = logged_at_ms == 0 || now.0 >= logged_at_ms + LOGGED_EVERY_MS;
-        let claim = |at| {
-            self.logged_at_ms.compare_exchange(at, now.0, Ordering::Relaxed, Ordering::Relaxed)
-        };
-        if !is_due || claim(logged_at_ms).is_err() {
-            self.unlogged.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        let unlogged = self.unlogged.swap(0, Ordering::Relaxed);
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(unlogged) = lines.take_unlogged(origin.as_ref(), now) else { return };
+        drop(lines);
         if let Some(origin) = origin {
             tracing::warn!(
                 unlogged,
@@ -144,6 +155,46 @@ impl RefusedPages {
                 "refused a page without an origin (a local file, or sandboxed)"
             );
         }
+    }
+}
+
+impl LogLines {
+    /// How many refusals had no line of their own, if a line is due now.
+    fn take_unlogged(&mut self, origin: Option<&Origin>, now: Timestamp) -> Option<u64> {
+        let origin = origin.cloned();
+        if !self.by_origin.contains_key(&origin) && self.by_origin.len() >= ORIGINS_MAX {
+            self.by_origin.retain(|_, line| !line.is_old(now));
+        }
+        let has_room = self.by_origin.len() < ORIGINS_MAX;
+        if let Some(line) = self.by_origin.get_mut(&origin) {
+            return line.take_unlogged(now);
+        }
+        if has_room {
+            self.by_origin.insert(origin, LogLine { at: now, unlogged: 0 });
+            return Some(0);
+        }
+        match &mut self.of_others {
+            Some(line) => line.take_unlogged(now),
+            None => {
+                self.of_others = Some(LogLine { at: now, unlogged: 0 });
+                Some(0)
+            }
+        }
+    }
+}
+
+impl LogLine {
+    fn is_old(&self, now: Timestamp) -> bool {
+        now >= self.at.plus_ms(LOGGED_EVERY_MS)
+    }
+
+    fn take_unlogged(&mut self, now: Timestamp) -> Option<u64> {
+        if !self.is_old(now) {
+            self.unlogged += 1;
+            return None;
+        }
+        self.at = now;
+        Some(std::mem::take(&mut self.unlogged))
     }
 }
 
@@ -191,6 +242,69 @@ impl Welcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The lines that are logged when pages of these origins are refused at these times.
+    fn logged(refused: &[(&str, u64)]) -> Vec<String> {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || {
+            let pages = RefusedPages::default();
+            for (origin, at_ms) in refused {
+                pages.log(&Unwelcome::Origin(origin.parse().ok()), Timestamp(*at_ms));
+            }
+        });
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[derive(Clone, Default)]
+    struct Lines(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_refused_page_is_logged_once_a_minute_and_does_not_hide_another() {
+        let (evil, own) = ("https://evil.example", "http://localhost:5173");
+        let lines = logged(&[
+            (evil, 1_000),
+            (evil, 2_000),
+            (own, 3_000),
+            ("null", 4_000),
+            (evil, 60_999),
+            (evil, 61_000),
+            (own, 62_999),
+        ]);
+        let about = |words: &str| lines.iter().filter(|line| line.contains(words)).count();
+        assert_eq!(lines.len(), 4, "{lines:#?}");
+        assert_eq!(about(&format!("--allow-origin {own}")), 1, "{lines:#?}");
+        assert_eq!(about("without an origin"), 1, "{lines:#?}");
+        assert_eq!(about(&format!("--allow-origin {evil}")), 2, "{lines:#?}");
+        assert!(lines[3].contains("unlogged=2"), "{lines:#?}");
+    }
+
+    #[test]
+    fn pages_of_too_many_origins_share_one_line_a_minute() {
+        let many: Vec<String> =
+            (0..ORIGINS_MAX + 10).map(|n| format!("https://s{n}.example")).collect();
+        let mut refused: Vec<(&str, u64)> = many.iter().map(|it| (it.as_str(), 1_000)).collect();
+        assert_eq!(logged(&refused).len(), ORIGINS_MAX + 1);
+        // Later there is room again.
+        refused.push((&many[ORIGINS_MAX + 5], 61_000));
+        let lines = logged(&refused);
+        assert!(lines.last().unwrap().contains(&many[ORIGINS_MAX + 5]), "{lines:#?}");
+        assert_eq!(lines.len(), ORIGINS_MAX + 2);
+    }
 
     fn welcome(listen: &str, public: Option<&str>, allowed: &[&str]) -> Welcome {
         let public_url = public.map(|url| url.parse().unwrap());

@@ -212,6 +212,19 @@ async fn a_send_over_http_reaches_the_proxy_and_every_client_hears_of_it() {
     assert_eq!(whole.ask("GET", "/readyz", &whole.operator).send().await.status, 200);
 }
 
+// spec: native/http.1
+#[tokio::test]
+async fn a_session_that_nobody_named_is_listed_with_the_title_null() {
+    let whole = Whole::new(Limits::default()).await;
+    let mut client = whole.open("/ws/native", Some(&whole.operator)).await;
+    client.say(hello()).await;
+    client.hear("connection_ack").await;
+    let _proxy = whole.proxy("/ws/proxy").await;
+    client.hear("session_up").await;
+    let listed = whole.ask("GET", "/v1/sessions", &whole.operator).send().await.json();
+    assert_eq!(listed["sessions"][0].get("title"), Some(&Value::Null), "{listed}");
+}
+
 // spec: native/session_closed.6
 #[tokio::test]
 async fn a_session_is_renamed_and_when_its_machine_is_away_erased() {

@@ -30,6 +30,11 @@ pub(super) fn shared(view: &View, recorded: &Recorded) -> Vec<Bytes> {
             if let Some((words, level)) = status(event) {
                 frames.push(informational(&words, level));
             }
+            let work = view.work_after(event);
+            // With a question open the state stays `requires_action`; its end brings the next.
+            if work != view.work() && view.prompts.is_empty() {
+                frames.push(system::state(work));
+            }
         }
         Event::Delivery(_) | Event::Queue(_) | Event::Control(_) => {}
     }
@@ -101,8 +106,7 @@ fn asked(frames: &mut Frames<'_>, view: &View, event: &prompts::Event) {
         prompts::Event::Settled { prompt, .. } => {
             frames.push_plain(cancelled(prompt));
             if view.prompts.keys().all(|open| open == prompt) {
-                let word = if view.run.is_some() { "running" } else { "idle" };
-                frames.push(system::state(word));
+                frames.push(system::state(view.work()));
             }
         }
         prompts::Event::Confirmed(_) => {}

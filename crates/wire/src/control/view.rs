@@ -23,6 +23,9 @@ const TOOLS_MAX: usize = 64;
 /// Refusals that the result of a run lists.
 const DENIALS_MAX: usize = 64;
 
+/// The word for an agent, and for a session, that does nothing.
+const IDLE: &str = "idle";
+
 /// What is known of the session.
 #[derive(Debug)]
 pub(super) struct View {
@@ -34,6 +37,11 @@ pub(super) struct View {
     /// Sends that wait for their turn, in order. The domain bounds them.
     pub(super) waiting: Vec<MessageId>,
     pub(super) run: Option<Run>,
+    /// Whether its machine reports runs. A plain version 1 machine does not; what its agent is
+    /// doing stands for them.
+    pub(super) reports_runs: bool,
+    /// Whether its agent is doing something, as its machine says.
+    pub(super) is_busy: bool,
     /// Whether the `init` of the run that is about to begin was sent.
     pub(super) has_init: bool,
     pub(super) context: Option<ContextUse>,
@@ -71,6 +79,8 @@ impl View {
             prompts: BTreeMap::new(),
             waiting: vec![],
             run: None,
+            reports_runs: true,
+            is_busy: false,
             has_init: false,
             context: None,
             tools: BTreeMap::new(),
@@ -81,7 +91,10 @@ impl View {
     /// What is open when a connection joins.
     pub(super) fn of(session: SessionId, glance: Glance) -> Self {
         let mut view = Self::new(session);
-        view.named(&glance.card.status.meta);
+        let status = &glance.card.status;
+        view.named(&status.meta);
+        view.reports_runs = status.link().is_some();
+        view.is_busy = status.activity.as_ref().is_some_and(is_busy);
         view.config = glance.card.config;
         view.prompts = glance.card.prompts.into_iter().map(|it| (it.id.clone(), it)).collect();
         view.waiting = glance.waiting.into_iter().map(|send| send.id).collect();
@@ -103,10 +116,31 @@ impl View {
 
     /// The word of this dialect for what the session is doing.
     pub(super) fn state(&self) -> &'static str {
-        match (self.prompts.is_empty(), &self.run) {
-            (false, _) => "requires_action",
-            (true, Some(_)) => "running",
-            (true, None) => "idle",
+        if self.prompts.is_empty() { self.work() } else { "requires_action" }
+    }
+
+    /// The same, apart from questions.
+    pub(super) fn work(&self) -> &'static str {
+        work(self.run.is_some(), self.reports_runs, self.is_busy)
+    }
+
+    /// What it is after this change of its status.
+    pub(super) fn work_after(&self, event: &status::Event) -> &'static str {
+        let (reports_runs, is_busy) = self.busy_after(event);
+        work(self.run.is_some(), reports_runs, is_busy)
+    }
+
+    /// Whether its machine reports runs, and whether its agent is doing something, after this.
+    fn busy_after(&self, event: &status::Event) -> (bool, bool) {
+        let told =
+            |activity: &Option<status::Activity>| activity.as_ref().map_or(self.is_busy, is_busy);
+        match event {
+            status::Event::Up { via, activity, .. } => (via.link.is_some(), told(activity)),
+            status::Event::Changed { activity, .. } => (self.reports_runs, told(activity)),
+            status::Event::Down { .. } | status::Event::Closed { .. } => (self.reports_runs, false),
+            status::Event::Renamed(_) | status::Event::Archived(_) => {
+                (self.reports_runs, self.is_busy)
+            }
         }
     }
 
@@ -157,7 +191,12 @@ impl View {
                 self.refusals.clear();
             }
             Event::Config(config) => self.config = Some(config.clone()),
-            Event::Status(status::Event::Up { meta, .. }) => self.named(meta),
+            Event::Status(event) => {
+                (self.reports_runs, self.is_busy) = self.busy_after(event);
+                if let status::Event::Up { meta, .. } = event {
+                    self.named(meta);
+                }
+            }
             Event::Transcript(transcript::Event::ToolCall(call)) => {
                 if self.tools.len() < TOOLS_MAX {
                     let (name, parent) = (call.tool.clone(), call.parent.clone());
@@ -166,7 +205,7 @@ impl View {
                 }
             }
             Event::Transcript(transcript::Event::Context(context)) => self.context = Some(*context),
-            Event::Queue(_) | Event::Control(_) | Event::Status(_) | Event::Transcript(_) => {}
+            Event::Queue(_) | Event::Control(_) | Event::Transcript(_) => {}
         }
     }
 
@@ -222,6 +261,14 @@ impl View {
             self.refusals.insert(call.clone(), words.clone());
         }
     }
+}
+
+fn is_busy(activity: &status::Activity) -> bool {
+    activity.kind != IDLE
+}
+
+fn work(has_run: bool, reports_runs: bool, is_busy: bool) -> &'static str {
+    if has_run || (!reports_runs && is_busy) { "running" } else { IDLE }
 }
 
 fn denial(prompt: &Prompt) -> Value {

@@ -106,6 +106,83 @@ fn a_send_that_the_replay_lacks_is_absent_only_where_the_agent_records_all() {
     assert_eq!(looked_up(&bench), [Lookup::Unknown]);
 }
 
+/// What is told of a send and of its run, in order.
+fn fate(bench: &Bench) -> Vec<&'static str> {
+    let step = |report: &Report| match report {
+        Report::RunStarted { .. } => Some("run started"),
+        Report::RunEnded { outcome: Outcome::Interrupted, .. } => Some("run interrupted"),
+        Report::RunEnded { .. } => Some("run ended"),
+        Report::SendDelivered { .. } => Some("delivered"),
+        Report::SendFailed { .. } => Some("failed"),
+        _ => None,
+    };
+    bench.reports().filter_map(step).collect()
+}
+
+/// The program took the prompt and died before its first word.
+fn died_silently(agent: &'static str) -> Bench {
+    let mut bench = Bench::up(agent);
+    bench.deliver("m1", 1, "hello");
+    bench.ended(Ended::Killed(9));
+    bench
+}
+
+#[test]
+fn a_run_ends_after_its_send_was_found_in_the_record() {
+    let mut bench = died_silently("opencode");
+    assert_eq!(fate(&bench), ["run started"]);
+    bench.shake();
+    user(&mut bench, Some("u1"), "hello");
+    bench.answer("session/load", json!({}));
+    assert_eq!(fate(&bench), ["run started", "delivered", "run ended"]);
+    let outcomes = bench.outcomes();
+    let [Outcome::Failed(reason)] = &outcomes[..] else { panic!("one failure") };
+    assert!(reason.contains("stopped"), "{reason}");
+    // The next message is a run of its own.
+    bench.take();
+    bench.deliver("m2", 2, "again");
+    bench.says("hi");
+    assert_eq!(fate(&bench), ["run started", "delivered"]);
+}
+
+#[test]
+fn a_run_whose_send_is_not_in_the_record_ends_after_the_send_failed() {
+    let mut bench = died_silently("opencode");
+    bench.shake();
+    bench.answer("session/load", json!({}));
+    assert_eq!(fate(&bench), ["run started", "failed", "run ended"]);
+    assert_eq!(bench.failed(), ["agent_not_open"]);
+}
+
+#[test]
+fn a_run_ends_even_if_the_record_cannot_be_read() {
+    let mut bench = died_silently("opencode");
+    bench.ended(Ended::Killed(9));
+    assert_eq!(fate(&bench), ["run started", "failed", "run ended"]);
+    assert_eq!(bench.failed(), ["delivery_unknown"]);
+}
+
+#[test]
+fn a_run_can_be_interrupted_while_its_send_is_looked_for() {
+    let mut bench = died_silently("opencode");
+    bench.control(Control::Interrupt { run: None });
+    assert_eq!(bench.results(), [None]);
+    assert_eq!(bench.count("session/cancel"), 0);
+    bench.shake();
+    user(&mut bench, Some("u1"), "hello");
+    bench.answer("session/load", json!({}));
+    assert_eq!(fate(&bench), ["run started", "delivered", "run interrupted"]);
+}
+
+#[test]
+fn a_session_can_be_closed_while_a_send_is_looked_for() {
+    let mut bench = died_silently("opencode");
+    bench.control(Control::Close);
+    bench.ended(Ended::Killed(15));
+    assert_eq!(fate(&bench), ["run started", "run interrupted"]);
+    assert!(bench.reports().any(|report| matches!(report, Report::Closed { .. })));
+}
+
 #[test]
 fn the_same_words_said_before_are_not_taken_for_the_send() {
     let mut bench = Bench::up("opencode");

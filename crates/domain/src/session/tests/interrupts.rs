@@ -46,7 +46,7 @@ fn an_interrupt_is_void_when_a_send_began_another_run() {
     let (id, run) = ("m1".into(), Some("r2".into()));
     let told = story.report(Report::SendDelivered { id, attempt: None, run }).unwrap();
     let expected =
-        ["delivered m1", "message m1", "r1 interrupted", "settled stop: ok", "r2 started"];
+        ["r1 interrupted", "settled stop: ok", "delivered m1", "message m1", "r2 started"];
     assert_eq!(told, expected);
 }
 

@@ -72,6 +72,16 @@ fn a_delivery_into_the_active_run_starts_none() {
 }
 
 #[test]
+fn a_delivery_into_a_new_run_comes_after_the_end_of_the_old_one() {
+    let mut story = Story::plain();
+    story.send("m1").unwrap();
+    story.run_starts("r1");
+    let (id, run) = ("m1".into(), Some("r2".into()));
+    let told = story.report(Report::SendDelivered { id, attempt: None, run }).unwrap();
+    assert_eq!(told, ["r1 cut off", "delivered m1", "message m1", "r2 started"]);
+}
+
+#[test]
 fn a_run_that_another_journal_told_of_is_cut_when_its_proxy_is_replaced() {
     for link in [None, Some("journal-2")] {
         let mut story = Story::linked();

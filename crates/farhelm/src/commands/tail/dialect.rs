@@ -1,21 +1,31 @@
 //! `farhelm tail --dialect`: a session as a client of another dialect sees it.
 //!
+//! No dialect but the native one reports the end of a session in a way that a program can rely
+//! on, so a native connection beside the other one waits for it.
+//!
 //! Not here: the dialects (`client`).
 
+use std::pin::pin;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use client::{Seen, Speaker, blob, control, pi, webchannel};
+use client::{Happening, Remote, Seen, Speaker, blob, control, pi, webchannel};
 use serde_json::json;
 
-use super::super::new_id;
 use super::super::socket::{Heard, Line};
+use super::super::{new_id, remote};
 use crate::arguments::{Dialect, Tail};
+use crate::connect::NativeDial;
 use crate::discovery::Finder;
 use crate::problem::{Context as _, Problem};
 use crate::stop::Stop;
 use crate::{output, sessions};
 
-/// Follows from now on, in the dialect's own way.
+/// After its end a session is shown until nothing has come for this long: the two connections are
+/// not in step.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// Follows from now on, in the dialect's own way, until the session is closed.
 pub(super) async fn run(tail: Tail, dialect: Dialect) -> Result<ExitCode, Problem> {
     let mut stop = Stop::listen()?;
     let finder = Finder::new(&tail.reach)?;
@@ -25,6 +35,10 @@ pub(super) async fn run(tail: Tail, dialect: Dialect) -> Result<ExitCode, Proble
         return Ok(ExitCode::SUCCESS);
     }
     let mut speaker = speaker(dialect, &session.id)?;
+    let mut native = remote(finder.clone())?;
+    native.machine().follow(&session.id, session.last_sequence);
+    let mut closed = pin!(closed(native, &session.id));
+    let mut is_closed = false;
     let mut line = Line::new(finder);
     let mut screen = Screen { is_json: tail.json, is_in_words: false };
     loop {
@@ -35,10 +49,17 @@ pub(super) async fn run(tail: Tail, dialect: Dialect) -> Result<ExitCode, Proble
         loop {
             let heard = tokio::select! {
                 heard = line.hear() => heard,
+                told = &mut closed, if !is_closed => {
+                    told?;
+                    is_closed = true;
+                    Heard::Nothing
+                }
+                () = tokio::time::sleep(QUIET), if is_closed => return Ok(ExitCode::SUCCESS),
                 () = stop.asked() => return Ok(ExitCode::SUCCESS),
             };
             match heard {
                 Heard::Nothing => {}
+                Heard::Gone(_) if is_closed => return Ok(ExitCode::SUCCESS),
                 Heard::Gone(Some(words)) => return Err(Problem::new(words)),
                 Heard::Gone(None) => break,
                 Heard::Text(text) => {
@@ -51,6 +72,22 @@ pub(super) async fn run(tail: Tail, dialect: Dialect) -> Result<ExitCode, Proble
             }
         }
         output::aside("lost the relay; reconnecting");
+    }
+}
+
+/// Waits for the end of the session.
+async fn closed(mut native: Remote<NativeDial>, session: &str) -> Result<(), Problem> {
+    loop {
+        match native.next().await {
+            client::Heard::Happening(Happening::Event(event))
+                if event.session == session && event.kind == "session_closed" =>
+            {
+                return Ok(());
+            }
+            client::Heard::Refused(words) => return Err(Problem::new(words)),
+            // The other connection says when the relay is away.
+            client::Heard::Happening(_) | client::Heard::Lost { .. } => {}
+        }
     }
 }
 

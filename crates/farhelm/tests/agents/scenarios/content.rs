@@ -19,7 +19,8 @@ const LONG_KIBIBYTES: usize = 80;
 /// An uploaded picture reaches the model as a picture.
 pub(crate) async fn picture_sent(agent: &'static Agent) -> Verdict {
     let mut stage = Stage::open(agent).await;
-    if !stage.can("images") {
+    assert_eq!(stage.can("images"), agent.takes_pictures);
+    if !agent.takes_pictures {
         return Verdict::Cannot("it does not accept pictures");
     }
     show_picture(&mut stage).await;
@@ -50,7 +51,9 @@ pub(crate) async fn plan(agent: &'static Agent) -> Verdict {
     let mut stage = Stage::open(agent).await;
     let sent = stage.send("plan: look around; mend it").await;
     stage.done(&sent, "completed").await;
-    if stage.said(sent.mark).contains("no tool for this") {
+    let has_tool = !stage.said(sent.mark).contains("no tool for this");
+    assert_eq!(has_tool, agent.keeps_plan, "{}", stage.client.shown());
+    if !agent.keeps_plan {
         return Verdict::Cannot("it has no to-do list");
     }
     let plans = stage.client.since(sent.mark).iter().rev();
@@ -90,7 +93,8 @@ pub(crate) async fn long_output(agent: &'static Agent) -> Verdict {
     let Some(tool) = tool else { return Verdict::Cannot("it does not report tool output") };
     let told = words(&tool["output"]).len();
     assert!(told <= 70 * 1024, "{told} bytes are told at once");
-    if tool["output_truncated"] != true {
+    assert_eq!(tool["output_truncated"] == true, agent.leaves_output_whole, "{tool}");
+    if !agent.leaves_output_whole {
         return Verdict::Cannot("it truncates long outputs itself");
     }
     let whole = tool["output_bytes"].as_u64().unwrap();

@@ -42,10 +42,11 @@ pub(crate) async fn transcript_import(agent: &'static Agent) -> Verdict {
 
 /// A picture of an earlier conversation stands in its message.
 pub(crate) async fn picture_imported(agent: &'static Agent) -> Verdict {
-    let mut stage = Stage::open(agent).await;
-    if !agent.lists_conversations || !stage.can("images") {
+    if !agent.lists_conversations {
         return Verdict::Cannot("its earlier conversations cannot be listed");
     }
+    let mut stage = Stage::open(agent).await;
+    assert!(stage.can("images"), "it takes no pictures");
     show_picture(&mut stage).await;
     close(&mut stage).await;
     let conversation = listed(&mut stage).await;
@@ -53,7 +54,9 @@ pub(crate) async fn picture_imported(agent: &'static Agent) -> Verdict {
         "conversation_id": conversation["conversation_id"]});
     stage.session = stage.launch(&resume).await;
     let history = history(&mut stage).await;
-    if history.to_string().contains("[image: ") {
+    let is_only_named = history.to_string().contains("[image: ");
+    assert_eq!(!is_only_named, agent.keeps_pictures, "{history}");
+    if is_only_named {
         return Verdict::Cannot("it stores only the path of a picture");
     }
     let parts = history["messages"].as_array().unwrap().iter();

@@ -6,6 +6,7 @@ use domain::content::{
 };
 use domain::passing::Voice;
 use domain::session::runs::{Cut, Outcome};
+use domain::session::status::{Activity, Health};
 use domain::session::transcript::Notice;
 use domain::session::{Report, status};
 use serde_json::json;
@@ -341,4 +342,49 @@ fn init_comes_before_the_message_that_begins_a_run_and_once() {
     // A run that nobody's message began.
     relay.starts("run_2");
     assert_eq!(kinds(&relay.heard("a")), ["system/init", "system/session_state_changed/running"]);
+}
+
+// spec: control/messages.8
+#[test]
+fn the_activity_of_a_machine_that_reports_no_runs_is_the_state() {
+    let doing = |kind: &str| Report::Status {
+        health: Health::Healthy,
+        activity: Some(Activity {
+            kind: kind.to_owned(),
+            label: None,
+            updated_at: domain::Timestamp(1),
+        }),
+        reason: None,
+    };
+    let mut relay = Relay::watched();
+    relay.report(doing("generating"));
+    assert_eq!(kinds(&relay.heard("a")), [] as [&str; 0], "its machine reports runs");
+    relay.down();
+    relay.up(None);
+    relay.heard("a");
+    relay.report(doing("thinking"));
+    let running = ["system/session_state_changed/running"];
+    assert_eq!(kinds(&relay.heard("a")), running);
+    relay.report(doing("running_command"));
+    assert_eq!(kinds(&relay.heard("a")), [] as [&str; 0], "it still works");
+    // Whoever comes now sees the same.
+    relay.open("late", &format!("session={SESSION}"));
+    assert_eq!(kinds(&relay.heard("late")), running);
+    let idle = ["system/session_state_changed/idle"];
+    relay.report(doing("idle"));
+    assert_eq!(kinds(&relay.heard("a")), idle);
+    assert_eq!(kinds(&relay.heard("late")), idle);
+    // While a question is open, it is the state.
+    relay.asks("p1");
+    relay.heard("a");
+    relay.report(doing("waiting_for_user"));
+    assert_eq!(kinds(&relay.heard("a")), [] as [&str; 0]);
+    relay.report(Report::PromptGone("p1".into()));
+    assert_eq!(kinds(&relay.heard("a")), ["control_cancel_request", running[0]]);
+    relay.down();
+    assert_eq!(
+        kinds(&relay.heard("a")),
+        ["system/informational", "system/session_state_changed/idle"],
+        "nothing is known of its work any more"
+    );
 }
