@@ -23,7 +23,7 @@ use std::time::Instant;
 
 use crate::agents::play::Places;
 use crate::agents::{self, Wanted};
-use crate::runner::{Runner, Selection};
+use crate::runner::{IN_A_BROWSER, Runner, Selection};
 use crate::{browser, ide, page, shell, tidy};
 use tally::Tally;
 
@@ -347,9 +347,9 @@ fn tests<'a>(runner: &'a Runner, profile: &'static str, places: &'a Places) -> S
     let mut selection = Selection::everything(profile);
     if profile == "quick" {
         // For cargo's own runner; nextest has its profile.
-        let parts = ["ide::", "acting::", "kill::", "hostile::", "chromium::", "observer::"];
+        let parts = IN_A_BROWSER.into_iter().chain(["kill::", "hostile::", "seeds::"]);
         let skip = |part: &str| ["--skip".to_owned(), part.to_owned()];
-        selection.words = parts.into_iter().chain(["seeds::"]).flat_map(skip).collect();
+        selection.words = parts.flat_map(skip).collect();
     } else {
         selection.filterset = Some("not package(sim)".to_owned());
     }
