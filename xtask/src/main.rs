@@ -23,8 +23,8 @@ usage: cargo xtask <command>
                               (--quick: what tells soon, before a commit; --all: every agent,
                               and what cannot be tried is a failure)
   repeat --times N [--busy]   the tests that wait for browsers, IDEs and real agents, N times in
-      [--only STEP]           a row (--busy: with every core busy; STEP: page, panels,
-                              ides or agents)
+      [--lanes] [--only STEP] a row (--busy: with every core busy; --lanes: the steps of a round
+                              side by side; STEP: page, panels, ides or agents)
   dev [URL]                   the page with hot reload, in front of a relay that runs
   page                        the page alone: format, types, tests, journeys in a browser
                               (--pictures: the journeys, then their pictures for the README)
