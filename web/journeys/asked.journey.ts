@@ -183,7 +183,7 @@ describe("a message that failed", () => {
     );
     await page.reload();
     await openSession(page, /demo/i);
-    await say(page, "slow: 400");
+    await say(page, "slow: 3000");
     await page.locator('article[aria-busy="true"]').waitFor();
     await page.getByRole("textbox", { name: "Message to the agent" }).fill("fail: boom");
     await page.getByRole("button", { name: "Send now" }).click();
@@ -192,6 +192,7 @@ describe("a message that failed", () => {
     await expect.poll(() => sent.length).toBe(2);
     expect(sent.map((frame) => frame.mode)).toEqual(["steer", "steer"]);
     await page.getByRole("button", { name: "Stop" }).first().click();
+    await page.getByRole("button", { name: "Stop" }).first().waitFor({ state: "detached" });
     await context.close();
   });
 });

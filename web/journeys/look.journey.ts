@@ -278,7 +278,7 @@ it("has nothing on a phone that a finger misses, and nothing wider than the phon
   await fits("form");
   await page.getByRole("button", { name: /Skip(?! with)/ }).click();
   await words(page, "not answered", { exact: true }).waitFor();
-  await say(page, "slow: 300");
+  await say(page, "slow: 3000");
   await page.locator('article[aria-busy="true"]').waitFor();
   await page.getByRole("textbox", { name: "Message to the agent" }).fill("say: later");
   await fits("composer while it runs");

@@ -98,7 +98,11 @@ export class Relay {
   }
 }
 
-/** Chromium of the system, as many windows as a journey needs. */
+/**
+ * Chromium of the system, as many windows as a journey needs. Not the one that a run shares:
+ * Playwright attaches to every tab of a browser that it connects to and dismisses their dialogs,
+ * also those of the Rust tests beside it, and it starts its own with a mouse.
+ */
 export class Windows {
   private browser!: Browser;
   /** What pages complained about; a journey that ends with any has failed. */

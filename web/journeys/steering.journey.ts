@@ -19,6 +19,8 @@ afterAll(async () => {
 afterEach(() => expect(windows.complaints.splice(0)).toEqual([]));
 
 const box = (page: Page) => page.getByRole("textbox", { name: "Message to the agent" });
+/** The row in which the agent's words appear. */
+const SPEAKS = '.row:has(article[aria-busy="true"])';
 
 describe("the way in", () => {
   it("takes the six digits, and the device is listed under its name", async () => {
@@ -253,7 +255,7 @@ describe("a run", () => {
   afterEach(() => page.close());
 
   it("is stopped, and says so", async () => {
-    await say(page, "slow: 300");
+    await say(page, "slow: 3000");
     await page.locator('article[aria-busy="true"]').waitFor();
     await page.getByRole("button", { name: "Stop" }).first().click();
     await page.getByText("Stopped").last().waitFor();
@@ -261,7 +263,7 @@ describe("a run", () => {
   });
 
   it("has a queue that can be read, edited, re-ordered and emptied", async () => {
-    await say(page, "slow: 400");
+    await say(page, "slow: 3000");
     await page.locator('article[aria-busy="true"]').waitFor();
     for (const said of ["say: first", "say: second"]) {
       await box(page).fill(said);
@@ -285,11 +287,10 @@ describe("a run", () => {
   });
 
   it("is steered by a message that does not wait, and that never stands above what is said before it", async () => {
-    await say(page, "slow: 150");
-    const spoken = page.locator('.row:has(article[aria-busy="true"])');
-    const key = await spoken.getAttribute("data-key");
+    await say(page, "slow: 3000");
+    const key = await page.locator(SPEAKS).getAttribute("data-key");
     await box(page).fill("say: turn left");
-    // Looks at every picture, from before it is sent until the agent has answered it.
+    // Looks at every picture, from before it is sent until the agent goes on below it.
     await page.evaluate((key) => {
       const places: boolean[] = [];
       Object.assign(window, { places });
@@ -304,10 +305,12 @@ describe("a run", () => {
       look();
     }, key);
     await page.getByRole("button", { name: "Send now" }).click();
-    await words(page, "turn left", { exact: true }).waitFor();
+    // What the agent says from then on is a message of its own. Its answer comes after all words.
+    await page.locator(`${SPEAKS}:not([data-key="${key}"])`).waitFor();
     const places = await page.evaluate(() => (window as unknown as { places: boolean[] }).places);
     expect(places.length).toBeGreaterThan(0);
     expect(places).not.toContain(false);
+    await page.getByRole("button", { name: "Stop" }).first().click();
     await page.getByRole("button", { name: "Stop" }).first().waitFor({ state: "detached" });
   });
 });

@@ -64,8 +64,18 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Starts it. Where it does not start, this says why; each test then starts its own.
+    pub(crate) fn start_or_say(program: &Path) -> Option<Self> {
+        let say = |sentence: &String| {
+            shell::say(&format!(
+                "no browser for the whole run, so each test starts one: {sentence}"
+            ));
+        };
+        Self::start(program).inspect_err(say).ok()
+    }
+
     /// Starts it; it answers when this returns.
-    pub(crate) fn start(program: &Path) -> Result<Self, String> {
+    fn start(program: &Path) -> Result<Self, String> {
         let told = |error: std::io::Error| format!("{}: {error}", program.display());
         let name = format!("farhelm-chromium-shared-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);

@@ -176,6 +176,27 @@ fn targets(root: &Path) -> Result<Vec<String>, String> {
 mod tests {
     use super::*;
 
+    /// Bytes of all inputs, and of each. Everybody who fetches the project has them.
+    const INPUTS_BYTES_MAX: u64 = 250 * 1024;
+    const KEPT_INPUT_BYTES_MAX: u64 = 4 * 1024;
+
+    /// Where names of targets stand beside what plays their inputs.
+    const KNOWN_IN: [&str; 2] = ["fuzz/src/lib.rs", "crates/wire/tests/fuzz/lines.rs"];
+
+    /// Tests that `cargo xtask test` runs and that replay `fixtures/fuzz`. The first has its targets
+    /// from `lines.rs`.
+    const REPLAYED_IN: [&str; 5] = [
+        "crates/wire/tests/fuzz/lines.rs",
+        "crates/store/src/codec/fuzzing.rs",
+        "crates/client/src/fuzzing.rs",
+        "crates/agents/src/panel/profile/fuzzing.rs",
+        "crates/proxy/src/journal/fuzzing.rs",
+    ];
+
+    fn text(path: &str) -> String {
+        fs::read_to_string(shell::root().join(path)).unwrap_or_else(|_| panic!("{path} is missing"))
+    }
+
     #[test]
     fn the_last_line_of_status_says_how_far_a_target_got() {
         let line = "#4096\tDONE   cov: 512 ft: 900 corp: 61/14Kb lim: 163 exec/s: 2048 rss: 64Mb";
@@ -196,5 +217,50 @@ mod tests {
         assert_eq!(manifest.matches("[[bin]]").count(), targets.len());
         let folders = fs::read_dir(root.join("fixtures/fuzz")).unwrap().count();
         assert_eq!(folders, targets.len(), "inputs without a target");
+    }
+
+    /// No step compiles these programs, because their engine is C++, and a wrong name would panic
+    /// only in a long run.
+    #[test]
+    fn every_program_plays_the_target_that_it_is_named_for() {
+        let known = KNOWN_IN.map(text).concat();
+        for target in targets(&shell::root()).unwrap() {
+            let expected = format!(
+                "#![no_main]\nlibfuzzer_sys::fuzz_target!(|bytes: &[u8]| \
+                 fuzz::run(\"{target}\", bytes));\n"
+            );
+            assert_eq!(text(&format!("fuzz/fuzz_targets/{target}.rs")), expected);
+            assert!(
+                known.contains(&format!("(\"{target}\", ")),
+                "{target} is unknown to fuzz::run"
+            );
+        }
+    }
+
+    #[test]
+    fn the_inputs_of_every_target_are_replayed_by_a_test() {
+        let replayed = REPLAYED_IN.map(text).concat();
+        let fuzz = text("crates/wire/tests/fuzz.rs");
+        assert!(fuzz.contains("in lines::TARGETS"), "wire no longer replays its targets");
+        for target in targets(&shell::root()).unwrap() {
+            let is_named = [format!("(\"{target}\", "), format!("fixtures/fuzz/{target}\"")];
+            assert!(is_named.iter().any(|it| replayed.contains(it)), "no test replays {target}");
+        }
+    }
+
+    #[test]
+    fn the_inputs_are_small() {
+        let root = shell::root().join("fixtures/fuzz");
+        let mut whole = 0;
+        for target in targets(&shell::root()).unwrap() {
+            for input in fs::read_dir(root.join(&target)).unwrap() {
+                let input = input.unwrap();
+                let bytes = input.metadata().unwrap().len();
+                let name = input.file_name();
+                assert!(bytes < KEPT_INPUT_BYTES_MAX, "{target}/{}: {bytes}", name.display());
+                whole += bytes;
+            }
+        }
+        assert!(whole < INPUTS_BYTES_MAX, "fixtures/fuzz: {whole} bytes");
     }
 }

@@ -23,10 +23,10 @@ usage: cargo xtask <command>
                               agents (--quick: only fast checks, before a commit; --all: every
                               agent, and whatever is skipped counts as a failure)
   repeat --times N [--busy]   run the tests that need browsers, IDEs or real agents N times
-      [--only STEP]           (--busy: while every core is kept busy; STEP: page, panels, ides
-                              or agents)
+      [--lanes] [--only STEP] (--busy: while every core is kept busy; --lanes: the steps of a
+                              round side by side; STEP: page, panels, ides or agents)
   dev [URL]                   serve the page with hot reload, in front of a running relay
-  page                        check only the page: format, types, tests, journeys in a browser
+  page                        check only the page: format, lints, types, tests, journeys in a browser
                               (--pictures: run the journeys, then copy their README pictures)
   bench [NAME…] [--json]      measure the release build against the limits of this machine
                               (--help: all options)

@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::runner::Runner;
 use crate::test::tally::{self, Tally};
 use crate::{browser, shell};
 
@@ -95,9 +96,9 @@ enum Walk {
 fn in_browser(what: Walk) -> Result<(bool, Tally), String> {
     installed()?;
     let browser = browser::find_or_fetch("page journeys")?;
-    let mut build = shell::cargo();
-    build.args(["build", "--package", "farhelm"]);
-    if !shell::succeeds(build)? {
+    // With every test, as the runner builds: the product alone would have other features, and be
+    // compiled a second time.
+    if !Runner::find().build()? {
         return Ok((false, Tally::FAILURE));
     }
     walk(&browser, what)

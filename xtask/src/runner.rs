@@ -13,6 +13,17 @@ use std::process::Command;
 
 use crate::shell;
 
+/// What cargo's own runner cannot do.
+const WITHOUT_NEXTEST: &str = "cargo-nextest is missing: tests have no time limits, and the run \
+    names neither its slowest tests nor, at its end, those that failed (`cargo install --locked \
+    cargo-nextest`)";
+
+/// Tests of the workspace that need a browser, by parts of their names for cargo's own runner; a
+/// few unit tests of modules with the same names go with them. `.config/nextest.toml` names exactly
+/// these.
+pub(crate) const IN_A_BROWSER: [&str; 5] =
+    ["ide::", "acting::", "chromium::", "observer::", "test_panels::"];
+
 /// The runner, and what was built for it.
 pub(crate) struct Runner {
     has_nextest: bool,
@@ -48,10 +59,15 @@ impl Selection {
 }
 
 impl Runner {
+    /// Says what is missing without cargo-nextest.
     pub(crate) fn find() -> Self {
         let mut probe = shell::cargo();
         probe.args(["nextest", "--version"]);
-        Self { has_nextest: shell::answers(probe), built: None }
+        let has_nextest = shell::answers(probe);
+        if !has_nextest {
+            shell::say(WITHOUT_NEXTEST);
+        }
+        Self { has_nextest, built: None }
     }
 
     /// Builds every test and the product, once. `false` when that failed.
@@ -171,6 +187,22 @@ mod tests {
         let expected = ["nextest", "run", "--cargo-metadata", "m.json", "--binaries-metadata"];
         assert_eq!(words[..5], expected);
         assert!(!words.iter().any(|word| word == "--workspace"), "{words:?}");
+    }
+
+    #[test]
+    fn every_module_of_cdps_browser_tests_has_a_part_for_cargos_own_runner() {
+        let tests = shell::root().join("crates/cdp/tests");
+        let all = fs::read_to_string(tests.join("all.rs")).unwrap();
+        let modules = all.lines().filter_map(|it| it.strip_prefix("mod ")?.strip_suffix(';'));
+        let has_tests = |module: &&str| {
+            let text = fs::read_to_string(tests.join(format!("{module}.rs"))).unwrap();
+            text.contains("test]\n")
+        };
+        let parts: Vec<String> = modules.filter(has_tests).map(|it| format!("{it}::")).collect();
+        assert!(parts.len() >= 3, "{parts:?}");
+        for part in &parts {
+            assert!(IN_A_BROWSER.contains(&part.as_str()), "{part}");
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ use std::time::Instant;
 
 use crate::agents::play::Places;
 use crate::agents::{self, Wanted};
-use crate::runner::{Runner, Selection};
+use crate::runner::{IN_A_BROWSER, Runner, Selection};
 use crate::{browser, ide, page, shell, tidy};
 use tally::Tally;
 
@@ -46,6 +46,9 @@ struct Step<'a> {
     needs: Vec<Need>,
     action: Box<dyn FnOnce() -> Result<Outcome, String> + Send + 'a>,
 }
+
+/// Steps that are done one after the other, and the name before their lines.
+type Lane<'a> = (&'static str, Vec<Step<'a>>);
 
 /// Something that a step cannot do without.
 struct Need {
@@ -97,13 +100,20 @@ pub(crate) fn run(options: &[&str]) -> Result<ExitCode, String> {
         let fetching = (coverage != Coverage::Quick)
             .then(|| scope.spawn(|| shell::in_lane("fetch", || fetch(coverage))));
         let built = shell::in_lane("build", || perform(build(&mut runner)));
-        (built, fetching.and_then(|thread| thread.join().ok()))
+        (built, fetching.map(|thread| ended("fetch", thread)))
     });
     let is_built = built.outcome.is_well;
     done.push(built);
+    let fetched = match fetched {
+        Some(Ok(fetched)) => Some(fetched),
+        Some(Err(lost)) => {
+            done.push(lost);
+            None
+        }
+        None => None,
+    };
     let browser = fetched.as_ref().and_then(|fetched| fetched.browser.as_ref().ok());
-    // Without it, each test starts its own.
-    let shared = browser.and_then(|browser| browser::Shared::start(browser).ok());
+    let shared = browser.and_then(|browser| browser::Shared::start_or_say(browser));
     let places = places(&untried, browser, shared.as_ref());
     let lanes = lanes(coverage, is_built.then_some(&runner), fetched.as_ref(), &places);
     done.extend(side_by_side(lanes));
@@ -151,7 +161,7 @@ fn lanes<'a>(
     runner: Option<&'a Runner>,
     fetched: Option<&'a Fetched>,
     places: &'a Places,
-) -> Vec<(&'static str, Vec<Step<'a>>)> {
+) -> Vec<Lane<'a>> {
     let (mut first, mut second) = (Vec::new(), Vec::new());
     if let Some(runner) = runner {
         let profile = if coverage == Coverage::Quick { "quick" } else { "default" };
@@ -169,20 +179,23 @@ fn lanes<'a>(
     vec![("tests", first), ("checks", second)]
 }
 
-fn side_by_side<'a>(lanes: Vec<(&'static str, Vec<Step<'a>>)>) -> Vec<Done> {
+fn side_by_side<'a>(lanes: Vec<Lane<'a>>) -> Vec<Done> {
     thread::scope(|scope| {
-        let start = |(name, steps): (&'static str, Vec<Step<'a>>)| {
+        let start = |(name, steps): Lane<'a>| {
             let work = move || steps.into_iter().map(perform).collect::<Vec<Done>>();
             (name, scope.spawn(move || shell::in_lane(name, work)))
         };
         // All of them start before one is waited for.
         let threads: Vec<_> = lanes.into_iter().map(start).collect();
-        let ended = |(name, thread): (&'static str, thread::ScopedJoinHandle<'_, Vec<Done>>)| {
-            let lost = |_| vec![Done { name, seconds: 0.0, outcome: Outcome::failure() }];
-            thread.join().unwrap_or_else(lost)
-        };
-        threads.into_iter().flat_map(ended).collect()
+        let steps = |(name, thread)| ended(name, thread).unwrap_or_else(|lost| vec![lost]);
+        threads.into_iter().flat_map(steps).collect()
     })
+}
+
+/// What came of work on a thread of its own. A panic there is a step that failed: the work is
+/// missing, and what would have used it is not tried.
+fn ended<T>(name: &'static str, thread: thread::ScopedJoinHandle<'_, T>) -> Result<T, Done> {
+    thread.join().map_err(|_| Done { name, seconds: 0.0, outcome: Outcome::failure() })
 }
 
 /// Prints what came of the run.
@@ -346,9 +359,9 @@ fn tests<'a>(runner: &'a Runner, profile: &'static str, places: &'a Places) -> S
     let mut selection = Selection::everything(profile);
     if profile == "quick" {
         // For cargo's own runner; nextest has its profile.
-        let parts = ["ide::", "acting::", "kill::", "hostile::", "chromium::", "observer::"];
+        let parts = IN_A_BROWSER.into_iter().chain(["kill::", "hostile::", "seeds::"]);
         let skip = |part: &str| ["--skip".to_owned(), part.to_owned()];
-        selection.words = parts.into_iter().chain(["seeds::"]).flat_map(skip).collect();
+        selection.words = parts.flat_map(skip).collect();
     } else {
         selection.filterset = Some("not package(sim)".to_owned());
     }
@@ -480,6 +493,17 @@ mod tests {
         let done = side_by_side(vec![("one", vec![falls]), ("other", vec![stands])]);
         let well: Vec<bool> = done.iter().map(|done| done.outcome.is_well).collect();
         assert_eq!(well, [false, true]);
+    }
+
+    #[test]
+    fn fetching_that_panics_is_a_step_that_failed() {
+        let fetched = thread::scope(|scope| {
+            let thread = scope.spawn(|| -> Fetched { panic!("on purpose") });
+            ended("fetch", thread)
+        });
+        let Err(lost) = fetched else { panic!("nothing was fetched") };
+        assert_eq!((lost.name, lost.outcome.is_well), ("fetch", false));
+        assert_eq!(lost.outcome.tally, Tally::FAILURE);
     }
 
     #[test]

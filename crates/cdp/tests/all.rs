@@ -4,5 +4,5 @@
 
 mod chromium;
 mod observer;
-mod panels;
 mod tab;
+mod test_panels;

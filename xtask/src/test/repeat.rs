@@ -1,8 +1,9 @@
-//! `cargo xtask repeat --times N [--busy] [--only STEP]`: the tests that wait for other programs
-//! (browsers, IDEs, real agents), N times in a row.
+//! `cargo xtask repeat --times N [--busy] [--lanes] [--only STEP]`: the tests that wait for other
+//! programs (browsers, IDEs, real agents), N times in a row.
 //!
 //! One pass proves little: a test that fails one time in twenty fails most CI runs. With `--busy`,
-//! a loop keeps every core busy beside the tests.
+//! a loop keeps every core busy beside the tests. With `--lanes`, the steps of a round run side by
+//! side in the lanes of a whole run, which takes less time.
 //!
 //! Not here: the tests themselves, and what a single run of them needs (`test`).
 
@@ -13,11 +14,11 @@ use std::thread;
 use std::time::Instant;
 
 use super::{
-    Coverage, Fetched, Outcome, Step, Tally, cases, fetch, ides, journeys, perform, places,
-    real_agents, tally,
+    Coverage, Done, Fetched, Lane, Outcome, Step, Tally, cases, fetch, ides, journeys, perform,
+    places, real_agents, side_by_side, tally, untried,
 };
 use crate::agents::play::Places;
-use crate::runner::{Runner, Selection};
+use crate::runner::{IN_A_BROWSER, Runner, Selection};
 use crate::{browser, page, shell};
 
 /// The steps that can be repeated, by the word that chooses one.
@@ -31,6 +32,8 @@ const PANELS: &str = "test(/^(ide|acting)::/) | (package(cdp) & binary(all))";
 struct Asked<'a> {
     times: u64,
     is_busy: bool,
+    /// Whether the steps of a round run side by side.
+    has_lanes: bool,
     /// One of [`STEPS`]; all of them without it.
     only: Option<&'a str>,
 }
@@ -68,16 +71,17 @@ impl Drop for Load {
 
 /// Runs the rounds. `false` when any test of any round failed or could not be tried.
 pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
-    let Asked { times, is_busy, only } = read(options)?;
-    let untried = super::untried::begin(&shell::target())?;
+    let Asked { times, is_busy, has_lanes, only } = read(options)?;
+    let target = shell::target();
+    let told = untried::begin(&target)?;
     let mut runner = Runner::find();
     let fetched = fetch(Coverage::All);
     if !runner.build()? {
         return Ok(false);
     }
     let browser = fetched.browser.as_ref()?;
-    let shared = browser::Shared::start(browser).ok();
-    let places = places(&untried, Some(browser), shared.as_ref());
+    let shared = browser::Shared::start_or_say(browser);
+    let places = places(&told, Some(browser), shared.as_ref());
     let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let load = is_busy.then(|| Load::start(cores));
     let (mut total, mut broken) = (Tally::default(), Vec::new());
@@ -85,7 +89,9 @@ pub(crate) fn run(options: &[&str]) -> Result<bool, String> {
         let begun = Instant::now();
         let files = times_of(&runner);
         cases::forget(&files);
-        let (tally, sentences) = once(steps(only, &runner, &fetched, &places));
+        untried::begin(&target)?;
+        let lanes = lanes(only, &runner, &fetched, &places);
+        let (tally, sentences) = counted(performed(lanes, has_lanes), untried::read(&told));
         let read = cases::read(&files);
         let failed = cases::failed(&read).map(|case| case.name.clone());
         broken.extend(failed.chain(sentences).map(|what| format!("round {round}: {what}")));
@@ -109,34 +115,42 @@ fn times_of(runner: &Runner) -> Vec<PathBuf> {
     profiles.chain([page::times()]).collect()
 }
 
-fn steps<'a>(
+/// The steps that are wanted, in the lanes and the order in which a whole run has them.
+fn lanes<'a>(
     only: Option<&str>,
     runner: &'a Runner,
     fetched: &'a Fetched,
     places: &'a Places,
-) -> Vec<Step<'a>> {
+) -> Vec<Lane<'a>> {
     let wanted = |name: &str| only.is_none_or(|only| only == name);
-    let mut steps = Vec::new();
-    if wanted("page") {
-        steps.push(journeys(fetched));
-    }
+    let (mut first, mut second) = (Vec::new(), Vec::new());
     if wanted("panels") {
-        steps.push(panels(runner, places));
-    }
-    if wanted("ides") {
-        steps.push(ides(runner, fetched, places));
+        first.push(panels(runner, places));
     }
     if wanted("agents") {
-        steps.push(real_agents(runner, fetched, places));
+        first.push(real_agents(runner, fetched, places));
     }
-    steps
+    if wanted("page") {
+        second.push(journeys(fetched));
+    }
+    if wanted("ides") {
+        second.push(ides(runner, fetched, places));
+    }
+    vec![("tests", first), ("checks", second)]
+}
+
+fn performed(lanes: Vec<Lane<'_>>, has_lanes: bool) -> Vec<Done> {
+    if has_lanes {
+        return side_by_side(lanes);
+    }
+    lanes.into_iter().flat_map(|(_, steps)| steps).map(perform).collect()
 }
 
 fn panels<'a>(runner: &'a Runner, places: &'a Places) -> Step<'a> {
     let mut selection = Selection::everything("default");
     selection.filterset = Some(PANELS.to_owned());
     // For cargo's own runner.
-    selection.words = ["ide::", "acting::"].map(str::to_owned).into();
+    selection.words = IN_A_BROWSER.map(str::to_owned).into();
     super::step("panels in a browser", vec![], move || {
         let mut command = runner.command(&selection);
         command.envs(places);
@@ -145,27 +159,33 @@ fn panels<'a>(runner: &'a Runner, places: &'a Places) -> Step<'a> {
     })
 }
 
-/// One round: its counts, and a sentence for each thing that could not be tried.
-fn once(steps: Vec<Step<'_>>) -> (Tally, Vec<String>) {
-    let (mut total, mut sentences) = (Tally::default(), Vec::new());
-    for done in steps.into_iter().map(perform) {
-        let untried = Tally { passed: 0, failed: done.outcome.skipped.len() as u64 };
-        total = total.plus(done.outcome.tally).plus(untried);
-        sentences.extend(done.outcome.skipped.into_iter().map(|it| format!("skipped: {it}")));
+/// One round: its counts, and a sentence for each step that failed and each thing that steps or
+/// tests could not try. What was not tried is a failure.
+fn counted(round: Vec<Done>, untried: Vec<String>) -> (Tally, Vec<String>) {
+    let (mut total, mut skipped, mut sentences) = (Tally::default(), untried, Vec::new());
+    for done in round {
+        total = total.plus(done.outcome.tally);
+        skipped.extend(done.outcome.skipped);
         if !done.outcome.is_well {
             sentences.push(format!("{} failed", done.name));
         }
     }
+    total.failed += skipped.len() as u64;
+    sentences.extend(skipped.iter().map(|it| format!("skipped: {it}")));
     (total, sentences)
 }
 
 fn read<'a>(mut options: &[&'a str]) -> Result<Asked<'a>, String> {
-    let (mut times, mut is_busy, mut only) = (None, false, None);
+    let (mut times, mut is_busy, mut has_lanes, mut only) = (None, false, false, None);
     loop {
         options = match *options {
             [] => break,
             ["--busy", ref rest @ ..] => {
                 is_busy = true;
+                rest
+            }
+            ["--lanes", ref rest @ ..] => {
+                has_lanes = true;
                 rest
             }
             ["--times", raw, ref rest @ ..] => {
@@ -182,7 +202,7 @@ fn read<'a>(mut options: &[&'a str]) -> Result<Asked<'a>, String> {
         };
     }
     let times = times.ok_or("repeat needs --times N")?;
-    Ok(Asked { times, is_busy, only })
+    Ok(Asked { times, is_busy, has_lanes, only })
 }
 
 #[cfg(test)]
@@ -191,10 +211,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeat_takes_a_count_a_load_and_a_step() {
-        let plain = Asked { times: 20, is_busy: false, only: None };
+    fn repeat_takes_a_count_a_load_lanes_and_a_step() {
+        let plain = Asked { times: 20, is_busy: false, has_lanes: false, only: None };
         assert_eq!(read(&["--times", "20"]), Ok(plain));
         assert_eq!(read(&["--times", "20", "--busy"]), Ok(Asked { is_busy: true, ..plain }));
+        let lanes = Asked { has_lanes: true, ..plain };
+        assert_eq!(read(&["--lanes", "--times", "20"]), Ok(lanes));
         for step in STEPS {
             let asked = Asked { only: Some(step), ..plain };
             assert_eq!(read(&["--only", step, "--times", "20"]), Ok(asked));
@@ -215,9 +237,43 @@ mod tests {
         });
         let skipped = step("two", vec![], || Ok(Outcome::skipped("no browser")));
         let broken = step("three", vec![], || Err("it never started".to_owned()));
-        let (tally, sentences) = once(vec![well, skipped, broken]);
-        assert_eq!(tally, Tally { passed: 2, failed: 2 });
-        assert_eq!(sentences, ["skipped: no browser", "three failed"]);
+        let round =
+            performed(vec![("tests", vec![well, skipped]), ("checks", vec![broken])], false);
+        let (tally, sentences) = counted(round, vec!["a test: no Node".to_owned()]);
+        assert_eq!(tally, Tally { passed: 2, failed: 3 });
+        let expected = ["three failed", "skipped: a test: no Node", "skipped: no browser"];
+        assert_eq!(sentences, expected);
+    }
+
+    #[test]
+    fn real_agents_have_another_lane_than_the_page_and_ides() {
+        let runner = Runner::find();
+        let missing = || "not here".to_owned();
+        let fetched =
+            Fetched { browser: Err(missing()), agents: Err(missing()), ides: Err(missing()) };
+        let places = Places::new();
+        let named = |only| -> Vec<Vec<&'static str>> {
+            let lanes = lanes(only, &runner, &fetched, &places);
+            lanes.iter().map(|(_, steps)| steps.iter().map(|step| step.name).collect()).collect()
+        };
+        let all = [["panels in a browser", "real agents"], ["page in a browser", "IDEs"]];
+        assert_eq!(named(None), all);
+        assert_eq!(named(Some("ides")), [vec![], vec!["IDEs"]]);
+    }
+
+    #[test]
+    fn lanes_run_beside_each_other_where_that_is_wanted() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let waits = step("waits", vec![], move || {
+            told.recv().map_err(|error| error.to_string())?;
+            Ok(Outcome::of(true, Tally { passed: 1, failed: 0 }))
+        });
+        let tells = step("tells", vec![], move || {
+            tell.send(()).map_err(|error| error.to_string())?;
+            Ok(Outcome::of(true, Tally { passed: 1, failed: 0 }))
+        });
+        let round = performed(vec![("tests", vec![waits]), ("checks", vec![tells])], true);
+        assert_eq!(counted(round, vec![]), (Tally { passed: 2, failed: 0 }, vec![]));
     }
 
     #[test]
