@@ -15,8 +15,10 @@ pub(crate) mod repeat;
 pub(crate) mod tally;
 mod untried;
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -115,8 +117,8 @@ pub(crate) fn run(options: &[&str]) -> Result<ExitCode, String> {
     let browser = fetched.as_ref().and_then(|fetched| fetched.browser.as_ref().ok());
     let shared = browser.and_then(|browser| browser::Shared::start_or_say(browser));
     let places = places(&untried, browser, shared.as_ref());
-    let lanes = lanes(coverage, is_built.then_some(&runner), fetched.as_ref(), &places);
-    done.extend(side_by_side(lanes));
+    let (lanes, rest) = lanes(coverage, is_built.then_some(&runner), fetched.as_ref(), &places);
+    done.extend(side_by_side(lanes, rest));
     drop(shared);
     Ok(report(coverage, done, untried::read(&untried), &cases::read(&times), begun))
 }
@@ -152,7 +154,8 @@ fn places(untried: &Path, browser: Option<&PathBuf>, shared: Option<&browser::Sh
     places
 }
 
-/// What is done side by side, each lane in its order. Without a build, only what needs none.
+/// What is done side by side, each lane in its order; then the rest, by whichever lane is free.
+/// Without a build, only what needs none.
 ///
 /// Two lanes: more of them are quicker, but then browsers and agents wait so long for a processor
 /// that their tests meet what no person would.
@@ -161,8 +164,8 @@ fn lanes<'a>(
     runner: Option<&'a Runner>,
     fetched: Option<&'a Fetched>,
     places: &'a Places,
-) -> Vec<Lane<'a>> {
-    let (mut first, mut second) = (Vec::new(), Vec::new());
+) -> (Vec<Lane<'a>>, Vec<Step<'a>>) {
+    let (mut first, mut second, mut rest) = (Vec::new(), Vec::new(), Vec::new());
     if let Some(runner) = runner {
         let profile = if coverage == Coverage::Quick { "quick" } else { "default" };
         first.push(tests(runner, profile, places));
@@ -173,16 +176,21 @@ fn lanes<'a>(
     }
     second.extend([lints(), checked_page()]);
     if coverage != Coverage::Quick {
-        second.extend([documentation(), fuzz_targets()]);
-        second.extend(runner.filter(|runner| runner.can_choose()).map(simulation));
+        rest.extend([documentation(), fuzz_targets()]);
+        rest.extend(runner.filter(|runner| runner.can_choose()).map(simulation));
     }
-    vec![("tests", first), ("checks", second)]
+    (vec![("tests", first), ("checks", second)], rest)
 }
 
-fn side_by_side<'a>(lanes: Vec<Lane<'a>>) -> Vec<Done> {
+fn side_by_side<'a>(lanes: Vec<Lane<'a>>, rest: Vec<Step<'a>>) -> Vec<Done> {
+    let rest = Mutex::new(VecDeque::from(rest));
+    let next = || rest.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     thread::scope(|scope| {
         let start = |(name, steps): Lane<'a>| {
-            let work = move || steps.into_iter().map(perform).collect::<Vec<Done>>();
+            let work = move || {
+                let more = std::iter::from_fn(next);
+                steps.into_iter().chain(more).map(perform).collect::<Vec<Done>>()
+            };
             (name, scope.spawn(move || shell::in_lane(name, work)))
         };
         // All of them start before one is waited for.
@@ -479,7 +487,7 @@ mod tests {
             tell.send(()).map_err(|error| error.to_string())?;
             Ok(Outcome::of(true, Tally { passed: 1, failed: 0 }))
         });
-        let done = side_by_side(vec![("one", vec![waits]), ("other", vec![fails, tells])]);
+        let done = side_by_side(vec![("one", vec![waits]), ("other", vec![fails, tells])], vec![]);
         let names: Vec<&str> = done.iter().map(|done| done.name).collect();
         assert_eq!(names, ["waits", "fails", "tells"]);
         let total = done.iter().fold(Tally::default(), |sum, done| sum.plus(done.outcome.tally));
@@ -490,7 +498,7 @@ mod tests {
     fn a_lane_that_falls_over_is_a_failure_and_the_others_go_on() {
         let falls = step("falls", vec![], || panic!("on purpose"));
         let stands = step("stands", vec![], || Ok(Outcome::of(true, Tally::default())));
-        let done = side_by_side(vec![("one", vec![falls]), ("other", vec![stands])]);
+        let done = side_by_side(vec![("one", vec![falls]), ("other", vec![stands])], vec![]);
         let well: Vec<bool> = done.iter().map(|done| done.outcome.is_well).collect();
         assert_eq!(well, [false, true]);
     }
@@ -527,10 +535,26 @@ mod tests {
     }
 
     #[test]
+    fn the_rest_is_done_by_the_lane_that_is_free() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let waits = step("waits", vec![], move || {
+            told.recv().map_err(|error| error.to_string())?;
+            Ok(Outcome::of(true, Tally { passed: 1, failed: 0 }))
+        });
+        // Were it done after what waits, nobody would ever tell it to go on.
+        let tells = step("tells", vec![], move || {
+            tell.send(()).map_err(|error| error.to_string())?;
+            Ok(Outcome::of(true, Tally { passed: 1, failed: 0 }))
+        });
+        let done = side_by_side(vec![("one", vec![waits]), ("other", vec![])], vec![tells]);
+        assert_eq!(done.iter().map(|it| it.outcome.tally.passed).sum::<u64>(), 2);
+    }
+
+    #[test]
     fn without_a_build_only_what_needs_none_is_done() {
         let places = Places::new();
-        let lanes = lanes(Coverage::Usual, None, None, &places);
-        let steps = lanes.iter().flat_map(|(_, steps)| steps).map(|step| step.name);
+        let (lanes, rest) = lanes(Coverage::Usual, None, None, &places);
+        let steps = lanes.iter().flat_map(|(_, steps)| steps).chain(&rest).map(|step| step.name);
         assert_eq!(steps.collect::<Vec<_>>(), ["lints", "page", "documentation", "fuzz targets"]);
     }
 }

@@ -141,7 +141,7 @@ fn lanes<'a>(
 
 fn performed(lanes: Vec<Lane<'_>>, has_lanes: bool) -> Vec<Done> {
     if has_lanes {
-        return side_by_side(lanes);
+        return side_by_side(lanes, vec![]);
     }
     lanes.into_iter().flat_map(|(_, steps)| steps).map(perform).collect()
 }
