@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use domain::fleet::{self, Claim, Fleet, Launch, Named};
 use domain::passing::Delta;
+use domain::session::status::DownReason;
 use domain::session::{Card, Change, Command, Session};
 use domain::{ClientKey, ConnectionId, Refusal, RequestId, Sequence, SessionId, Timestamp};
 use store::Fault;
@@ -199,6 +200,21 @@ impl Relay {
     /// Says something to a session, which begins to exist if it did not.
     pub(crate) async fn tell(&self, session: &SessionId, command: Command, reply: Reply) {
         self.put(session, Input::Command(Box::new(command), reply)).await;
+    }
+
+    /// A session is no longer reached through this connection. While its first event waits for its
+    /// commit, only its owner knows it. An erased session has no owner and is not brought back.
+    pub(crate) async fn disconnect(
+        &self,
+        session: &SessionId,
+        connection: Option<ConnectionId>,
+        reason: DownReason,
+    ) {
+        let has_owner = self.owners().contains_key(session);
+        if has_owner || self.0.shared.directory.knows(session) {
+            let down = Change::Down { connection, reason };
+            self.tell(session, Command::Relay(down), Reply::Nobody).await;
+        }
     }
 
     /// A few more words of a message in the making.

@@ -370,8 +370,7 @@ impl Gate {
         for session in claim.dropped {
             self.sessions.remove(&session);
             // Whichever connection it was reached through: this machine has it no more.
-            let gone = Change::Down { connection: None, reason: DownReason::TargetGone };
-            self.relay.say(&session, Command::Relay(gone), Reply::Nobody).await;
+            self.relay.disconnect(&session, None, DownReason::TargetGone).await;
         }
     }
 
@@ -484,8 +483,7 @@ impl Gate {
         let _ = self.relay.fleet(gone).await;
         for session in &self.sessions {
             let connection = Some(self.connection.clone());
-            let down = Change::Down { connection, reason: DownReason::ProxyDisconnected };
-            self.relay.say(session, Command::Relay(down), Reply::Nobody).await;
+            self.relay.disconnect(session, connection, DownReason::ProxyDisconnected).await;
         }
     }
 }
