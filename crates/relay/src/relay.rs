@@ -276,15 +276,29 @@ impl Relay {
             Err(denied) => return Err(denied),
         }
         // Its machine may have come back while that was committed.
-        self.refuse_reached(session)?;
+        let Listing { card, head, .. } = self.refuse_reached(session)?;
         // Recorded first: a machine that does not know that its session's end was recorded would
         // otherwise bring it back.
         self.fleet(fleet::Command::Erased(session.clone())).await?;
-        self.owners().remove(session);
-        self.erase_stream(session).await.map_err(|fault| Denied::Failed(fault.to_string()))?;
-        self.0.shared.directory.remove(session);
-        self.restarts().remove(session);
+        // A message that still found the session would begin a new one.
+        self.forget(session);
+        let erased = self.erase_stream(session).await;
+        // Its owner's last commit may have listed it again, and a proxy may have named it: that
+        // owner may still hold the erased state.
+        self.forget(session);
+        if let Err(fault) = erased {
+            // Listed, so that it can be erased again.
+            self.0.shared.directory.show(session, (*card).clone());
+            self.0.shared.directory.advance(session, head);
+            return Err(Denied::Failed(fault.to_string()));
+        }
         Ok(())
+    }
+
+    fn forget(&self, session: &SessionId) {
+        self.0.shared.directory.remove(session);
+        self.owners().remove(session);
+        self.restarts().remove(session);
     }
 
     /// Erasing twice is erasing once. What was erased and is said to be there would begin again
@@ -302,7 +316,7 @@ impl Relay {
         }
     }
 
-    fn refuse_reached(&self, session: &SessionId) -> Result<(), Denied> {
+    fn refuse_reached(&self, session: &SessionId) -> Result<Listing, Denied> {
         let Some(listing) = self.0.shared.directory.get(session) else {
             return Err(Denied::Refused(Refusal::SessionUnknown));
         };
@@ -310,7 +324,7 @@ impl Relay {
             let words = "The session is running; close it first";
             return Err(Denied::Code("session_connected".into(), words.to_owned()));
         }
-        Ok(())
+        Ok(listing)
     }
 
     /// Says something to the fleet and waits until it is committed.
