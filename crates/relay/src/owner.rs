@@ -36,6 +36,7 @@ use crate::ports::Clock;
 use crate::routes::Routes;
 use crate::tasks::Tasks;
 
+pub(crate) use loading::Restart;
 pub(crate) use outgoing::{Outgoing, Reply, SESSION_DAMAGED};
 use outgoing::{damaged, denied};
 
@@ -103,6 +104,8 @@ pub(crate) struct Shared {
 pub(crate) struct Owner {
     id: SessionId,
     shared: Shared,
+    /// Only of a session that was connected when the relay before this one ended.
+    restart: Option<Restart>,
     /// `None` after a failed commit, until the ledger could be read again.
     loaded: Option<Loaded>,
     /// The connection to which orders left last, and those of them that it still had to carry
@@ -148,12 +151,17 @@ struct Batch {
 }
 
 impl Owner {
-    pub(crate) fn spawn(id: SessionId, shared: Shared) -> mpsc::Sender<Input> {
+    pub(crate) fn spawn(
+        id: SessionId,
+        shared: Shared,
+        restart: Option<Restart>,
+    ) -> mpsc::Sender<Input> {
         let (sender, inbox) = mpsc::channel(INBOX_MAX);
         let (acks, acked) = mpsc::unbounded_channel();
         let owner = Self {
             id,
             shared,
+            restart,
             loaded: None,
             left: (None, BTreeSet::new()),
             cursor: ReplayCursor::default(),
@@ -244,7 +252,7 @@ impl Owner {
                 }
                 Input::Join(reply, Look::Closely) => {
                     // Whoever cannot be shown what is open is shown nothing.
-                    if self.load().await.is_err() {
+                    if self.load(&mut batch).await.is_err() {
                         continue;
                     }
                     let Some(loaded) = &self.loaded else { continue };
@@ -283,8 +291,7 @@ impl Owner {
     }
 
     async fn decide(&mut self, mut command: Command, reply: Reply, batch: &mut Batch) {
-        let had_given_up = self.gave_up;
-        if let Err(denied) = self.load().await {
+        if let Err(denied) = self.load(batch).await {
             // What is damaged stays so, and nothing is waited for; any other word is told again.
             if let (Command::Proxy(word), Denied::Failed(_)) = (&command, &denied)
                 && word.position.is_some()
@@ -293,9 +300,6 @@ impl Owner {
             }
             batch.outgoing.push(Outgoing::Denied(reply, denied));
             return;
-        }
-        if had_given_up {
-            self.notice_lost_connection(batch);
         }
         if let Err(fault) = self.look_up_earlier(&mut command).await {
             batch.outgoing.push(Outgoing::Denied(reply, denied(&fault)));

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use domain::fleet::{self, Claim, Fleet, Launch, Named};
 use domain::passing::Delta;
+use domain::session::status::DownReason;
 use domain::session::{Card, Change, Command, Session};
 use domain::{ClientKey, ConnectionId, Refusal, RequestId, Sequence, SessionId, Timestamp};
 use store::Fault;
@@ -20,7 +21,7 @@ use crate::fleet_owner::{self, FleetOwner};
 use crate::gate::RoomTaken;
 use crate::hub::{Hub, Published, RING_BURSTS, Watch};
 use crate::metrics::Metrics;
-use crate::owner::{self, Input, Joined, Look, Owner, Reply};
+use crate::owner::{self, Input, Joined, Look, Owner, Reply, Restart};
 use crate::ports::Ports;
 use crate::routes::Routes;
 use crate::watchers::Watchers;
@@ -71,11 +72,9 @@ struct Inner {
     shared: owner::Shared,
     ports: Ports,
     owners: Mutex<BTreeMap<SessionId, mpsc::Sender<Input>>>,
-    /// Sessions that do not know yet that the relay was started again. Each hears so before
-    /// anything else is said to it.
-    unaware: Mutex<BTreeSet<SessionId>>,
-    /// The latest time at which the relay before this one is known to have lived.
-    alive_at: Timestamp,
+    /// Sessions that may have been connected when this relay started. Each is disconnected before
+    /// anything else happens in it.
+    restarts: Mutex<BTreeMap<SessionId, Restart>>,
     fleet: mpsc::Sender<fleet_owner::Input>,
     watchers: Arc<Watchers>,
     /// How long a machine may take to answer a question.
@@ -112,6 +111,8 @@ impl Relay {
             let card = store::codec::decode_card(&card).unwrap_or_else(|fault| {
                 tracing::warn!(session = %row.id, %fault, "cannot read a card; rebuilding it");
                 remade.push(row.id.clone());
+                // It may have been connected.
+                heads.push((row.id.clone(), row.head));
                 Card { deadlines: None, ..Session::default().card() }
             });
             if card.status.via().is_some() {
@@ -123,8 +124,11 @@ impl Relay {
             directory.show(&row.id, card);
             directory.advance(&row.id, row.head);
         }
-        let alive_at = last_recorded_at(&books, heads).await;
         let clock = ports.clock.clone();
+        // If no event can be read, what waits keeps its whole grace.
+        let alive_at = last_recorded_at(&books, &heads).await.unwrap_or_else(|| clock.now());
+        let restart = |(session, head)| (session, Restart { alive_at, head });
+        let restarts = Mutex::new(heads.into_iter().map(restart).collect());
         let fleet_loaded = fleet_owner::load(&books).await?;
         let fleet = FleetOwner {
             books: books.clone(),
@@ -153,14 +157,12 @@ impl Relay {
         // Looking is at most half the work of a launch.
         let machine_answers_within = Duration::from_millis(policies.fleet.launch_timeout_ms / 2);
         let started_at = ports.clock.now();
-        let unaware = Mutex::new(reached.iter().chain(&remade).cloned().collect());
         let watchers = Arc::default();
         let inner = Inner {
             shared,
             ports,
             owners,
-            unaware,
-            alive_at,
+            restarts,
             fleet,
             watchers,
             machine_answers_within,
@@ -169,7 +171,7 @@ impl Relay {
         let relay = Self(Arc::new(inner));
         let _ = relay.fleet(fleet::Command::Restarted).await;
         for session in &remade {
-            relay.settle(session).await;
+            let _ = relay.command(session, Command::Relay(Change::Tick)).await;
         }
         relay.wake(reached, waiting);
         relay.keep_up();
@@ -199,6 +201,21 @@ impl Relay {
     /// Says something to a session, which begins to exist if it did not.
     pub(crate) async fn tell(&self, session: &SessionId, command: Command, reply: Reply) {
         self.put(session, Input::Command(Box::new(command), reply)).await;
+    }
+
+    /// A session is no longer reached through this connection. While its first event waits for its
+    /// commit, only its owner knows it. An erased session has no owner and is not brought back.
+    pub(crate) async fn disconnect(
+        &self,
+        session: &SessionId,
+        connection: Option<ConnectionId>,
+        reason: DownReason,
+    ) {
+        let has_owner = self.owners().contains_key(session);
+        if has_owner || self.0.shared.directory.knows(session) {
+            let down = Change::Down { connection, reason };
+            self.tell(session, Command::Relay(down), Reply::Nobody).await;
+        }
     }
 
     /// A few more words of a message in the making.
@@ -259,14 +276,29 @@ impl Relay {
             Err(denied) => return Err(denied),
         }
         // Its machine may have come back while that was committed.
-        self.refuse_reached(session)?;
+        let Listing { card, head, .. } = self.refuse_reached(session)?;
         // Recorded first: a machine that does not know that its session's end was recorded would
         // otherwise bring it back.
         self.fleet(fleet::Command::Erased(session.clone())).await?;
-        self.owners().remove(session);
-        self.erase_stream(session).await.map_err(|fault| Denied::Failed(fault.to_string()))?;
-        self.0.shared.directory.remove(session);
+        // A message that still found the session would begin a new one.
+        self.forget(session);
+        let erased = self.erase_stream(session).await;
+        // Its owner's last commit may have listed it again, and a proxy may have named it: that
+        // owner may still hold the erased state.
+        self.forget(session);
+        if let Err(fault) = erased {
+            // Listed, so that it can be erased again.
+            self.0.shared.directory.show(session, (*card).clone());
+            self.0.shared.directory.advance(session, head);
+            return Err(Denied::Failed(fault.to_string()));
+        }
         Ok(())
+    }
+
+    fn forget(&self, session: &SessionId) {
+        self.0.shared.directory.remove(session);
+        self.owners().remove(session);
+        self.restarts().remove(session);
     }
 
     /// Erasing twice is erasing once. What was erased and is said to be there would begin again
@@ -284,7 +316,7 @@ impl Relay {
         }
     }
 
-    fn refuse_reached(&self, session: &SessionId) -> Result<(), Denied> {
+    fn refuse_reached(&self, session: &SessionId) -> Result<Listing, Denied> {
         let Some(listing) = self.0.shared.directory.get(session) else {
             return Err(Denied::Refused(Refusal::SessionUnknown));
         };
@@ -292,7 +324,7 @@ impl Relay {
             let words = "The session is running; close it first";
             return Err(Denied::Code("session_connected".into(), words.to_owned()));
         }
-        Ok(())
+        Ok(listing)
     }
 
     /// Says something to the fleet and waits until it is committed.
@@ -422,20 +454,18 @@ impl Relay {
         if let Some(owner) = owners.get(session) {
             return owner.clone();
         }
-        let owner = Owner::spawn(session.clone(), self.0.shared.clone());
-        let mut unaware = self.0.unaware.lock().unwrap_or_else(PoisonError::into_inner);
-        if unaware.remove(session) {
-            let restarted = Change::Restarted { alive_at: self.0.alive_at };
-            let restarted = Command::Relay(restarted);
-            // Its inbox is empty, and nobody else has it yet.
-            let _ = owner.try_send(Input::Command(Box::new(restarted), Reply::Nobody));
-        }
+        let restart = self.restarts().get(session).copied();
+        let owner = Owner::spawn(session.clone(), self.0.shared.clone(), restart);
         owners.insert(session.clone(), owner.clone());
         owner
     }
 
     fn owners(&self) -> std::sync::MutexGuard<'_, BTreeMap<SessionId, mpsc::Sender<Input>>> {
         self.0.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn restarts(&self) -> std::sync::MutexGuard<'_, BTreeMap<SessionId, Restart>> {
+        self.0.restarts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakes the sessions that were reached when the relay before this one ended, and others when
@@ -493,13 +523,13 @@ fn wakes_at(card: &Card, policy: domain::session::Policy) -> Option<Timestamp> {
 
 /// When something was last recorded about one of these sessions: no other sign of life of the
 /// relay before this one is on the disk. What cannot be read says nothing.
-async fn last_recorded_at(books: &Books, heads: Vec<(SessionId, Sequence)>) -> Timestamp {
-    let mut last = Timestamp(0);
+async fn last_recorded_at(books: &Books, heads: &[(SessionId, Sequence)]) -> Option<Timestamp> {
+    let mut last = None;
     for (stream, head) in heads {
         let after = Sequence(head.0.saturating_sub(1));
-        let page = books.events(EventsAsked { stream, after, upto: None, limit: 1 }).await;
-        let at = page.ok().and_then(|page| page.events.last().map(|recorded| recorded.at));
-        last = last.max(at.unwrap_or_default());
+        let (stream, upto) = (stream.clone(), None);
+        let page = books.events(EventsAsked { stream, after, upto, limit: 1 }).await;
+        last = last.max(page.ok().and_then(|page| page.events.last().map(|event| event.at)));
     }
     last
 }

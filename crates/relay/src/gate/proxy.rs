@@ -346,7 +346,7 @@ impl Gate {
                 self.frames.push(self.machine.on_connected(None, now));
             }
             Err(_) => {
-                self.close(CLOSE_INTERNAL, "the relay cannot write to its ledger; try again later")
+                self.close(CLOSE_INTERNAL, "the relay cannot write to its ledger; try again later");
             }
         }
     }
@@ -373,8 +373,7 @@ impl Gate {
         for session in claim.dropped {
             self.sessions.remove(&session);
             // Whichever connection it was reached through: this machine has it no more.
-            let gone = Change::Down { connection: None, reason: DownReason::TargetGone };
-            self.relay.say(&session, Command::Relay(gone), Reply::Nobody).await;
+            self.relay.disconnect(&session, None, DownReason::TargetGone).await;
         }
     }
 
@@ -487,8 +486,7 @@ impl Gate {
         let _ = self.relay.fleet(gone).await;
         for session in &self.sessions {
             let connection = Some(self.connection.clone());
-            let down = Change::Down { connection, reason: DownReason::ProxyDisconnected };
-            self.relay.say(session, Command::Relay(down), Reply::Nobody).await;
+            self.relay.disconnect(session, connection, DownReason::ProxyDisconnected).await;
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::session::status::{DownReason, Health, Reach};
 use domain::session::{Change, Command, Session};
+use domain::{Sequence, Timestamp};
 use store::Fault;
 use wire::native::Denied;
 
@@ -14,11 +15,29 @@ use crate::books::EventsAsked;
 use crate::hub::Published;
 use crate::load;
 
+/// The relay before this one ended while the session was connected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Restart {
+    /// When that relay was last known to be alive.
+    pub alive_at: Timestamp,
+    /// The session's last event when this relay started. The next event is the disconnect.
+    pub head: Sequence,
+}
+
 impl Owner {
-    pub(super) async fn load(&mut self) -> Result<(), Denied> {
+    /// Loads the session and, before anything else is decided, disconnects it from a connection
+    /// that is gone.
+    pub(super) async fn load(&mut self, batch: &mut Batch) -> Result<(), Denied> {
         if self.loaded.is_some() {
             return Ok(());
         }
+        self.read_ledger().await?;
+        self.notice_restart(batch);
+        self.notice_lost_connection(batch);
+        Ok(())
+    }
+
+    async fn read_ledger(&mut self) -> Result<(), Denied> {
         let load = async {
             let loaded = load::load::<Session>(&self.shared.books, &self.id).await?;
             self.show_unseen(&loaded.state).await?;
@@ -61,7 +80,8 @@ impl Owner {
 
     /// Events that were committed although their commit was reported as failed.
     async fn show_unseen(&self, session: &Session) -> Result<(), Fault> {
-        let Some(mut shown) = self.shared.directory.head(&self.id) else { return Ok(()) };
+        // A session whose first commit was reported as failed is not in the directory.
+        let mut shown = self.shared.directory.head(&self.id).unwrap_or_default();
         while shown < session.head() {
             let (stream, upto) = (self.id.clone(), Some(session.head()));
             let ask = EventsAsked { stream, after: shown, upto, limit: UNSEEN_PAGE_EVENTS };
@@ -81,9 +101,19 @@ impl Owner {
         Ok(())
     }
 
+    /// Until the disconnect is recorded, every load finds the head of the start and tries again.
+    fn notice_restart(&mut self, batch: &mut Batch) {
+        let head = self.loaded.as_ref().map(|loaded| loaded.session.head());
+        if let Some(Restart { alive_at, head: head_at_start }) = self.restart
+            && head == Some(head_at_start)
+        {
+            let _ = self.perform(&Command::Relay(Change::Restarted { alive_at }), batch);
+        }
+    }
+
     /// The end of a connection may be among what was given up, and nobody tells it again. A
     /// session that seemed reached from then on would keep what waits in it without a deadline.
-    pub(super) fn notice_lost_connection(&mut self, batch: &mut Batch) {
+    fn notice_lost_connection(&mut self, batch: &mut Batch) {
         let via = self.loaded.as_ref().and_then(|loaded| loaded.session.status().via());
         let Some(connection) = via.map(|via| via.connection.clone()) else { return };
         if self.shared.routes.to(&connection).is_some() {

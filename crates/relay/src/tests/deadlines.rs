@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use domain::session::prompts::Settled;
-use domain::session::{Deadlines, Event, Recorded, delivery, prompts};
-use store::Ledger as _;
+use domain::session::{Deadlines, Event, Recorded, Session, delivery, prompts, status};
+use store::{Failure, Ledger as _, Retention, Snapshot};
 
-use super::world::{Settings, Stopped, World};
+use super::world::{SOCKET, Settings, Stopped, World, says};
 use crate::ports::Clock as _;
 
 const GRACE_MS: u64 = 2_000;
@@ -66,6 +66,86 @@ async fn a_send_that_waited_behind_a_run_when_the_relay_died_fails_and_never_run
     world.up("s1").await;
     let ledger = world.ledger("s1").await;
     assert!(ledger.iter().any(failed) && !ledger.iter().any(left), "{ledger:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_that_could_not_be_recorded_at_first_still_counts_from_when_the_relay_ended() {
+    for cannot_load in [false, true] {
+        let world = World::with(Settings::with_grace(GRACE_MS)).await;
+        world.up("s1").await;
+        world.runs("s1", "r1").await;
+        world.send("s1", "m1").await;
+        let stopped = world.kill();
+        tokio::time::advance(Duration::from_secs(3_600)).await;
+        let world = stopped.start().await;
+        if cannot_load {
+            world.disk.set_full(true);
+        } else {
+            world.disk.fail_next(Failure::BeforeCommit);
+        }
+        world.rest().await;
+        world.disk.set_full(false);
+        world.up("s1").await;
+        let ledger = world.ledger("s1").await;
+        assert!(ledger.iter().any(failed) && !ledger.iter().any(left), "{ledger:#?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recorded_restart_is_not_recorded_again_after_a_failed_commit() {
+    let world = World::with(Settings::with_grace(GRACE_MS)).await;
+    world.up("s1").await;
+    let stopped = world.kill();
+    let world = stopped.start().await;
+    world.rest().await;
+    world.up("s1").await;
+    world.disk.fail_next(Failure::BeforeCommit);
+    assert!(world.try_send("s1", "m1").await.is_err());
+    world.send("s1", "m1").await;
+    let is_down = |it: &&Recorded| matches!(it.event, Event::Status(status::Event::Down { .. }));
+    assert_eq!(world.ledger("s1").await.iter().filter(is_down).count(), 1);
+    assert!(world.is_reached("s1"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_whose_card_is_unreadable_is_down_since_its_last_event() {
+    let world = World::with(Settings::with_grace(60_000)).await;
+    world.up("s1").await;
+    world.runs("s1", "r1").await;
+    world.send("s1", "m1").await;
+    tokio::time::advance(Duration::from_secs(600)).await;
+    world.report_through("s1", SOCKET, says("a1", "still at work")).await;
+    let alive_at = world.clock.now();
+    let stopped = world.kill();
+    stopped.spoil("s1", |append, _| append.card = Some(b"not a card".to_vec())).await;
+    tokio::time::advance(Duration::from_secs(30)).await;
+    let world = stopped.start().await;
+    assert!(!world.ledger("s1").await.iter().any(failed));
+    assert_eq!(world.recorded("s1", failed).await.at, alive_at.plus_ms(60_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_grace_counts_from_the_start_if_nothing_tells_when_the_relay_ended() {
+    let world = World::with(Settings::with_grace(60_000)).await;
+    world.up("s1").await;
+    world.runs("s1", "r1").await;
+    world.send("s1", "m1").await;
+    let mut session = Session::default();
+    world.ledger("s1").await.iter().for_each(|event| session.apply(event));
+    let stopped = world.kill();
+    stopped
+        .spoil("s1", |append, sequence| {
+            let body = store::codec::encode_session(&session);
+            append.snapshot = Some(Snapshot { sequence, body });
+        })
+        .await;
+    let retention = Retention { age_ms_max: Some(0), size_bytes_max: None };
+    let later = stopped.clock.now().plus_ms(1_000);
+    while stopped.ledger().await.maintain(later, &retention).unwrap() {}
+    tokio::time::advance(Duration::from_secs(3_600)).await;
+    let started_at = stopped.clock.now();
+    let world = stopped.start().await;
+    assert_eq!(world.recorded("s1", failed).await.at, started_at.plus_ms(60_000));
 }
 
 #[tokio::test(start_paused = true)]

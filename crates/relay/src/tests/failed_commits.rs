@@ -11,7 +11,9 @@ use domain::session::{Command, Event, Order, Recorded, Report, Wish, Word, deliv
 use store::Failure;
 use tokio::sync::mpsc;
 
-use super::world::{PATIENCE, SESSION, SOCKET, Settings, World, is_failed, person, says};
+use super::world::{
+    PATIENCE, SESSION, SOCKET, Settings, World, heartbeat, is_failed, person, says,
+};
 use crate::hub::Live;
 use crate::routes::Errand;
 
@@ -135,6 +137,43 @@ async fn a_session_whose_restart_could_not_be_recorded_is_away_once_commits_work
     stopped.disk.fail_next(Failure::BeforeCommit);
     let world = stopped.start().await;
     world.recorded("s1", |it| matches!(it.event, Event::Status(status::Event::Down { .. }))).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_commit_that_was_reported_as_failed_is_shown_before_the_next_one() {
+    let world = World::new().await;
+    let mut machine = world.proxy(Some("link_1")).await;
+    let mut watcher = world.client("bob").await;
+    // The claim is recorded first; the session comes up in the next commit.
+    world.hold_commits_after(1);
+    machine.name(&[SESSION]).await;
+    // A machine that takes no answer keeps its connection open although it is to be closed.
+    machine.stop_reading();
+    machine.say(&heartbeat()).await;
+    world.rest().await;
+    world.disk.fail_next(Failure::AfterCommit);
+    world.commit_again();
+    watcher.hear("session_up").await;
+    assert!(world.is_reached(SESSION));
+    assert_eq!(world.head(), 1);
+    machine.read_again();
+    assert_eq!(machine.close_code().await, 1011);
+    watcher.hear("session_down").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn looking_at_a_session_after_a_failed_commit_repairs_a_lost_disconnect() {
+    let world = World::new().await;
+    let machine = world.machine().await;
+    // The first fails for the fleet, the second for the session.
+    world.disk.fail_next(Failure::BeforeCommit);
+    world.disk.fail_next(Failure::BeforeCommit);
+    drop(machine);
+    world.rest().await;
+    assert!(world.is_reached(SESSION), "its disconnect was lost");
+    let joined = world.relay.glance(&SESSION.into()).await.unwrap();
+    assert!(!world.is_reached(SESSION));
+    assert_eq!(joined.head.0, world.head());
 }
 
 #[tokio::test(start_paused = true)]

@@ -77,6 +77,33 @@ async fn a_commit_that_happened_although_it_was_reported_as_failed_is_shown_with
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_message_that_comes_while_its_session_is_erased_does_not_bring_it_back() {
+    let world = World::new().await;
+    world.away(SESSION).await;
+    let session = SESSION.into();
+    // Its end and its erasure are recorded, and the ledger still has it.
+    world.hold_commits_after(2);
+    let (erased, said, ()) = tokio::join!(
+        world.relay.erase(&session),
+        async {
+            world.pass_ms(10).await;
+            world.try_send(SESSION, "m1").await
+        },
+        async {
+            world.pass_ms(20).await;
+            world.commit_again();
+        },
+    );
+    erased.unwrap();
+    let is_unknown = matches!(said, Err(Denied::Refused(Refusal::SessionUnknown)));
+    assert!(is_unknown, "{said:?}");
+    world.rest().await;
+    assert!(!world.relay.directory().knows(&session));
+    let streams = world.relay.books().streams().await.unwrap();
+    assert!(streams.iter().all(|row| row.id != session), "{streams:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_a_full_disk_refused_is_taken_once_there_is_room() {
     let world = World::new().await;
     let _machine = world.machine().await;

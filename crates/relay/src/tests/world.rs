@@ -60,8 +60,8 @@ pub(super) struct World {
     pub(super) door: Credentials,
     settings: Settings,
     ids: TestIds,
-    /// Whether commits happen.
-    commits: watch::Sender<bool>,
+    /// How many commits and reads may happen.
+    turns: watch::Sender<u64>,
     tasks: Tasks,
 }
 
@@ -78,12 +78,13 @@ impl World {
         let ledger = Box::new(stopped.ledger().await);
         let Stopped { disk, clock, door, settings, ids } = stopped;
         let (tasks, metrics) = (Tasks::default(), Arc::new(Metrics::default()));
-        let commits = watch::Sender::new(true);
-        let goes = commits.subscribe();
+        let turns = watch::Sender::new(u64::MAX);
+        let left = turns.clone();
         let turn = move || {
-            let mut goes = goes.clone();
+            let left = left.clone();
             async move {
-                let _ = goes.wait_for(|goes| *goes).await;
+                let _ = left.subscribe().wait_for(|left| *left > 0).await;
+                left.send_modify(|left| *left -= 1);
             }
         };
         let shared: Arc<dyn Clock> = Arc::new(clock.clone());
@@ -104,16 +105,21 @@ impl World {
         };
         let policies = settings.policies;
         let relay = Relay::start(books.unwrap(), ports, policies, metrics).await.unwrap();
-        Self { relay, disk, clock, door, settings, ids, commits, tasks }
+        Self { relay, disk, clock, door, settings, ids, turns, tasks }
     }
 
     /// Nothing is committed or read until [`World::commit_again`].
     pub(super) fn hold_commits(&self) {
-        self.commits.send_replace(false);
+        self.turns.send_replace(0);
+    }
+
+    /// Nothing but so many commits and reads happens until [`World::commit_again`].
+    pub(super) fn hold_commits_after(&self, turns: u64) {
+        self.turns.send_replace(turns);
     }
 
     pub(super) fn commit_again(&self) {
-        self.commits.send_replace(true);
+        self.turns.send_replace(u64::MAX);
     }
 
     pub(super) fn ids(&self) -> ConnectionId {

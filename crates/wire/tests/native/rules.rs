@@ -1,7 +1,7 @@
 //! Rules that take more than a few frames to show.
 
 use domain::passing::{Delta, Passing, Voice};
-use domain::{Content, Sequence};
+use domain::{Content, Refusal, Sequence};
 use serde_json::{Value, json};
 use wire::native::{Cache, Denied, Output, Purpose};
 
@@ -234,6 +234,44 @@ fn a_repeated_send_is_told_after_the_history_that_begins_anew() {
     assert_eq!(kinds, ["history_snapshot", "message_accepted"]);
 }
 
+/// Told after a read that failed, the state could stand before events that the client lacks.
+#[test]
+fn a_repeated_send_that_waits_for_a_read_is_answered_if_the_read_fails() {
+    for (denied, answer) in [
+        (
+            Denied::Failed("the disk hums".to_owned()),
+            json!({"type": "connection_error", "client_message_id": "m",
+                "code": "history_not_available"}),
+        ),
+        (
+            Denied::Refused(Refusal::SessionUnknown),
+            json!({"type": "message_failed", "client_message_id": "m", "sequence": null,
+                "error": {"code": "session_unknown"}}),
+        ),
+    ] {
+        let mut relay = greeted(&[]);
+        let send = json!({"type": "send_message", "protocol_version": 1, "session_id": "sess_1",
+            "client_message_id": "m", "content": "x", "created_at": "2026-03-19T10:16:30.000Z"});
+        relay.text("a", &send.to_string());
+        heard(&mut relay, "a");
+        let ask = json!({"type": "history_request", "protocol_version": 1, "request_id": "h",
+            "session_id": "sess_1", "after_sequence": 2});
+        let now = relay.now;
+        let client = relay.clients.get_mut("a").unwrap();
+        let mut outputs = client.machine.on_text(&ask.to_string(), &mut client.gauge, now);
+        let Some(Output::Read(job)) = outputs.pop() else { panic!("{outputs:?}") };
+        relay.text("a", &send.to_string());
+        assert_eq!(heard(&mut relay, "a"), [] as [Value; 0], "it waits");
+        let machine = &mut relay.clients.get_mut("a").unwrap().machine;
+        let outputs = machine.on_read_failed(job, denied, now);
+        relay.carry_out("a", outputs);
+        let told = heard(&mut relay, "a");
+        assert_eq!(told.len(), 2, "{told:#?}");
+        assert_eq!(told[0]["request_id"], "h");
+        assert!(covers(&answer, &told[1]), "{told:#?}");
+    }
+}
+
 fn delta(offset: u64, words: &str) -> Delta {
     let words = Content::Open(words.to_owned());
     Delta { message: "d1".into(), part: 0, voice: Voice::Text, offset, words }
@@ -275,7 +313,9 @@ fn who_missed_words_in_the_making_gets_them_from_the_start() {
     let machine = &mut relay.clients.get_mut("a").unwrap().machine;
     let (session, drafts) = ("sess_1".into(), vec![delta(0, "hello")]);
     let stale = machine.on_drafts(&session, Sequence(0), drafts.clone());
-    assert!(matches!(stale.as_slice(), [Output::Drafts(_)]), "as of another event: asked again");
+    assert!(matches!(stale.as_slice(), [Output::Read(_)]), "as of another event: read, then asked");
+    relay.carry_out("a", stale);
+    let machine = &mut relay.clients.get_mut("a").unwrap().machine;
     assert!(machine.on_drafts(&session, Sequence(2), drafts.clone()).is_empty(), "not told yet");
     let outputs = machine.on_drafts(&session, Sequence(1), drafts);
     relay.carry_out("a", outputs);

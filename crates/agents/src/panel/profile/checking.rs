@@ -179,7 +179,7 @@ impl Checker {
             || !profile.id.chars().all(is_plain)
         {
             self.key("id", |this| {
-                this.refuse("must consist of lower-case letters, digits and hyphens")
+                this.refuse("must consist of lower-case letters, digits and hyphens");
             });
         }
         if profile.display_name.trim().is_empty() {

@@ -26,6 +26,8 @@ pub(super) struct Place {
     is_unsure: bool,
     /// It was asked for, and has not come.
     is_asking: bool,
+    /// The last event that was shown when it was asked for.
+    asked_at: Sequence,
 }
 
 impl Place {
@@ -40,6 +42,7 @@ impl Place {
             is_reading: false,
             is_unsure: false,
             is_asking: true,
+            asked_at: Sequence(0),
         }
     }
 
@@ -48,6 +51,12 @@ impl Place {
     /// shown already, which may have ended the words, how things stand is asked for again.
     pub(super) fn joined(&mut self, head: Sequence, drafts: &[Delta]) -> bool {
         self.is_asking = false;
+        if head < self.asked_at {
+            // Erased and made again: no answer will ever be as new as what was shown of the old
+            // session. Events of the new one were taken for repeats, so one more look is needed.
+            (self.known, self.tail) = (head, Some(Tail::new(head)));
+            self.is_unsure = true;
+        }
         self.known = self.known.max(head);
         let is_first = self.tail.is_none();
         let tail = self.tail.get_or_insert(Tail::new(head));
@@ -126,6 +135,7 @@ impl Place {
         let asks = self.is_unsure && !self.is_asking && !self.is_behind();
         if asks {
             (self.is_unsure, self.is_asking) = (false, true);
+            self.asked_at = self.tail.as_ref().map_or(Sequence(0), Tail::cursor);
         }
         asks
     }
@@ -263,6 +273,36 @@ mod tests {
         assert!(!place.joined(Sequence(5), &[passing(5, 0, "so far").delta]));
         assert!(place.asks());
         assert!(place.joined(Sequence(6), &[]));
+    }
+
+    #[test]
+    fn a_session_that_was_erased_and_made_again_is_followed_from_its_new_head() {
+        let mut place = Place::new("s".into());
+        assert!(place.joined(Sequence(500), &[passing(500, 0, "old").delta]));
+        assert!(!place.shows(&event(1)), "it could be a repeat");
+        place.lagged(Sequence(3));
+        assert!(place.asks());
+        assert!(place.joined(Sequence(3), &[]));
+        assert!(place.asks(), "what came meanwhile looked like a repeat too");
+        assert!(place.joined(Sequence(3), &[]));
+        assert!(!place.asks(), "asked once more, not for ever");
+        assert!(place.takes(&passing(3, 0, "new")) && place.shows(&event(4)));
+    }
+
+    #[test]
+    fn what_a_session_that_was_made_again_recorded_during_a_look_is_read() {
+        let mut place = Place::new("s".into());
+        assert!(place.joined(Sequence(500), &[]));
+        place.lagged(Sequence(3));
+        assert!(place.asks());
+        assert!(!place.shows(&event(4)));
+        assert!(place.joined(Sequence(3), &[]));
+        assert!(place.asks());
+        assert!(!place.joined(Sequence(4), &[]));
+        assert_eq!(place.wants(), Some(("s".into(), Sequence(3))));
+        place.has_read();
+        assert!(place.reads(&event(4)) && place.asks());
+        assert!(place.joined(Sequence(4), &[]) && !place.asks());
     }
 
     #[test]

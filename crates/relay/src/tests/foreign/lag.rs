@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use store::Failure;
 
 use super::dialect::{ALL, ANSWERING, Dialect, mentions, request, say_words, words};
-use crate::tests::world::{SESSION, World, delta, is_failed, wish};
+use crate::tests::world::{SESSION, World, delta, is_failed, says, wish};
 
 #[tokio::test(start_paused = true)]
 async fn whoever_was_too_slow_is_shown_what_the_quick_one_was_shown() {
@@ -180,5 +180,29 @@ async fn a_ledger_that_cannot_be_read_closes_the_connection_that_needs_it() {
         world.disk.damage(&SESSION.into());
         slow.read_again();
         assert_eq!(slow.close_code().await, 1011, "{dialect:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_follows_a_session_that_was_erased_and_made_again_is_shown_what_comes_after() {
+    for dialect in ALL {
+        let world = World::new().await;
+        let mut machine = world.machine().await;
+        say_words(&mut machine, 1..=20).await;
+        let mut slow = dialect.join(&world, "bob").await;
+        slow.stop_reading();
+        say_words(&mut machine, 21..=22).await;
+        world.down(SESSION).await;
+        world.relay.erase(&SESSION.into()).await.unwrap();
+        drop(machine);
+        world.up_through(SESSION, "plain", None).await;
+        world.report_through(SESSION, "plain", says("x1", "word-23.")).await;
+        world.flood().await;
+        slow.read_again();
+        slow.rest().await;
+        assert!(world.lagged() > 0, "{dialect:?} never lagged");
+        world.report_through(SESSION, "plain", says("x2", "word-24.")).await;
+        let shown = words(&slow.rest().await);
+        assert!(shown.contains(&24), "{dialect:?}: {shown:?}");
     }
 }

@@ -115,6 +115,54 @@ async fn orders_that_wait_for_a_kicked_machine_go_to_its_next_connection() {
     assert_eq!(ids, ["m1", "m2", "m3"]);
 }
 
+/// A machine that has named a new session, which is not recorded yet.
+async fn with_an_unrecorded_session(world: &World) -> Peer {
+    let mut machine = world.proxy(Some("link_1")).await;
+    // The claim is recorded first; the session comes up in the next commit.
+    world.hold_commits_after(1);
+    machine.name(&[SESSION]).await;
+    world.rest().await;
+    assert!(!world.relay.directory().knows(&SESSION.into()));
+    machine
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_session_goes_down_if_its_machine_leaves_before_it_is_recorded() {
+    let world = World::new().await;
+    let machine = with_an_unrecorded_session(&world).await;
+    drop(machine);
+    world.rest().await;
+    world.commit_again();
+    world.rest().await;
+    assert!(world.relay.directory().knows(&SESSION.into()));
+    assert!(!world.is_reached(SESSION));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_session_goes_down_if_its_machine_drops_it_before_it_is_recorded() {
+    let world = World::new().await;
+    let mut machine = with_an_unrecorded_session(&world).await;
+    machine.name(&[]).await;
+    world.rest().await;
+    world.commit_again();
+    world.rest().await;
+    assert!(world.relay.directory().knows(&SESSION.into()));
+    assert!(!world.is_reached(SESSION));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_leaves_does_not_bring_back_its_erased_session() {
+    let world = World::new().await;
+    let machine = world.machine().await;
+    world.down(SESSION).await;
+    world.relay.erase(&SESSION.into()).await.unwrap();
+    drop(machine);
+    world.rest().await;
+    assert!(!world.relay.directory().knows(&SESSION.into()));
+    let streams = world.relay.books().streams().await.unwrap();
+    assert!(streams.iter().all(|row| row.id.as_str() != SESSION), "{streams:?}");
+}
+
 /// More than may wait for its commit.
 async fn report_too_much(journal: Journal, machine: &mut Peer) {
     let large = "x".repeat(1 << 20);

@@ -126,7 +126,12 @@ pub(super) fn failure_of(denied: &Denied) -> Failure {
 }
 
 /// A send that was never recorded: its failure is no event.
-fn refused(session: &SessionId, id: &MessageId, failure: &Failure, now: Timestamp) -> Output {
+pub(super) fn refused(
+    session: &SessionId,
+    id: &MessageId,
+    failure: &Failure,
+    now: Timestamp,
+) -> Output {
     let envelope = Envelope {
         session_id: Some(session.clone()),
         server_ts: Some(now.into()),

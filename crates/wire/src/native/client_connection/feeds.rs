@@ -149,9 +149,12 @@ impl ClientConnection {
             feed.wants_drafts = true;
             return vec![];
         }
-        if feed.tail.cursor() > after {
-            // A message may have ended meanwhile: ask how it stands now.
-            return vec![Output::Drafts(session.clone())];
+        let cursor = feed.tail.cursor();
+        if cursor > after {
+            // A message may have ended meanwhile: ask how it stands now. Reading first, because the
+            // session may have been erased and made again: no answer would ever be new enough.
+            feed.wants_drafts = true;
+            return vec![self.begin(session, Purpose::CatchUp, cursor)];
         }
         let told = deltas.into_iter().map(|delta| encode_delta(session, after, &delta));
         told.map(Output::Send).collect()

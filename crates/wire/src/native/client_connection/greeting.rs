@@ -129,7 +129,8 @@ impl ClientConnection {
             if feed.is_reading() {
                 continue;
             }
-            if feed.tail.is_behind() {
+            // A lower head may be that of a session that was erased and made again: reading tells.
+            if feed.tail.is_behind() || listing.head < after {
                 outputs.push(self.begin(&listing.id, Purpose::CatchUp, after));
             } else {
                 outputs.extend(self.drafts_of(listing));

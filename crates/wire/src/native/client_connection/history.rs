@@ -4,11 +4,12 @@
 //! session are not sent, because the read will include them. Whatever a client asks for, the live
 //! events therefore start where the answer ends.
 
-use domain::content;
+use domain::content::{self, Failure};
 use domain::session::{Event, Recorded, controls, transcript};
 use domain::{Content, FailureCode, RequestId, Sequence, SessionId, Tail, Timestamp};
 use serde::Serialize;
 
+use super::answers::refused;
 use super::{ClientConnection, Denied, Feature, Output, PageOf, Purpose, ReadJob, error};
 use crate::native::events::{Form, encode_event_into};
 use crate::native::frames::{HistorySnapshot, RelayFrame};
@@ -124,7 +125,7 @@ impl ClientConnection {
             return vec![];
         }
         feed.reading = None;
-        feed.repeated.clear();
+        let repeated = std::mem::take(&mut feed.repeated);
         let asks = std::mem::take(&mut feed.asks);
         let (code, words) = match denied {
             Denied::Refused(refusal) => {
@@ -142,7 +143,15 @@ impl ClientConnection {
             let (request, session) = (request_of(&purpose).cloned(), Some(job.session.clone()));
             error(code, &words, request, None, session, now)
         });
-        told.collect()
+        // The state itself could overtake events that the client lacks. After an error it asks again.
+        let repeated = repeated.into_iter().map(|told| {
+            let session = job.session.clone();
+            if code == "session_unknown" {
+                return refused(&session, &told.id, &Failure::new(code, words.as_str()), now);
+            }
+            error(code, &words, None, Some(told.id), Some(session), now)
+        });
+        told.chain(repeated).collect()
     }
 
     /// The cursor is not in the ledger: the client gets everything instead.
