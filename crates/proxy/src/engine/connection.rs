@@ -78,7 +78,7 @@ impl Engine {
             Ok(FromRelay::Error(failure)) => self.effects.push(Effect::Complaint(failure)),
             Ok(FromRelay::HeartbeatAck | FromRelay::Other(_)) => {}
             Err(Malformed::NotJson) => {
-                self.effects.push(Effect::Disconnect("the relay sent a message that is not JSON"))
+                self.effects.push(Effect::Disconnect("the relay sent a message that is not JSON"));
             }
             Err(malformed @ Malformed::Invalid { .. }) => {
                 let failure =

@@ -173,13 +173,11 @@ impl LogLines {
             self.by_origin.insert(origin, LogLine { at: now, unlogged: 0 });
             return Some(0);
         }
-        match &mut self.of_others {
-            Some(line) => line.take_unlogged(now),
-            None => {
-                self.of_others = Some(LogLine { at: now, unlogged: 0 });
-                Some(0)
-            }
+        if let Some(line) = &mut self.of_others {
+            return line.take_unlogged(now);
         }
+        self.of_others = Some(LogLine { at: now, unlogged: 0 });
+        Some(0)
     }
 }
 
