@@ -44,7 +44,7 @@ use self::helper::Part;
 use self::lab::Lab;
 use self::machine::Machine;
 use self::scenario::Scenario;
-use self::trouble::{Outcome, Trouble};
+use self::trouble::Outcome;
 
 /// Fewer rounds say nothing.
 const ROUNDS_MIN: u32 = 5;
