@@ -8,7 +8,7 @@ use crate::guest::everybody;
 use crate::ide::dialects::{decide, stop, talk};
 use crate::ide::foreign::{ending, fetched, times_said};
 use crate::ide::person;
-use crate::ide::stage::{Stage, healthy, id, is_now};
+use crate::ide::stage::{Stage, healthy, id, is_now, until_run_ended};
 use crate::ide::starting::{Program, free_port};
 use crate::support::{Lines, said};
 
@@ -75,18 +75,17 @@ fn a_chat_is_a_session_that_is_sent_to_asked_stopped_and_given_another_model() {
 
     stage.until("the extension", |_| workspace.join("active").exists().then_some(()));
     // It has no model before its extension was needed, and says so.
-    stage.send(&session, "@script hello");
-    tail.until(|event| event["type"] == "run_ended");
+    let run = stage.send_for_run(&session, "@script hello");
+    until_run_ended(&tail, &run);
     // The participant stays.
     stage.send(&session, "hello again");
     tail.until(|event| is_said(event, "you said hello again to kite-"));
 
     notes_are_decided_on((&stage, &session, &tail), &workspace, "The line is ", "allow_always");
 
-    stage.send(&session, "slow 400");
-    tail.until(|event| event["type"] == "run_started");
+    let run = stage.send_for_run(&session, "slow 400");
     stage.place.told(&["interrupt", &session]);
-    let ended = tail.until(|event| event["type"] == "run_ended");
+    let ended = until_run_ended(&tail, &run);
     assert!(!ended.iter().any(|event| is_said(event, "finished")), "{ended:?}");
 
     let config = json!({"type": "agent_config_request", "session_id": session,
@@ -115,8 +114,8 @@ fn clients_of_every_dialect_talk_decide_and_stop_in_it() {
     let session = stage.session("vscode-chat");
     stage.until("the extension", |_| workspace.join("active").exists().then_some(()));
     let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
-    stage.send(&session, "@script hello");
-    tail.until(|event| event["type"] == "run_ended");
+    let run = stage.send_for_run(&session, "@script hello");
+    until_run_ended(&tail, &run);
     let (host, token) = stage.relay();
     stage.block_on(async {
         let mut guests = everybody((&host, &token), &session, "").await;
@@ -182,9 +181,7 @@ fn chats_are_opened_wherever_the_panel_is_and_outlive_reloads_and_kills() {
     assert_eq!(stage.sessions().len(), 5);
 
     // The machine is killed in the middle of a run, and comes back.
-    let tail = Lines::of(stage.place.farhelm(&["tail", &fifth, "--after", "0", "--json"]));
     stage.send(&fifth, "slow 40");
-    tail.until(|event| event["type"] == "run_started");
     stage.kill();
     stage.up();
     stage.until("the session", |all| healthy(all).filter(|it| *it == fifth));
@@ -193,11 +190,10 @@ fn chats_are_opened_wherever_the_panel_is_and_outlive_reloads_and_kills() {
     assert_eq!((times_said(&seen, "slow 40"), times_said(&seen, "finished")), (1, 1), "{seen:#?}");
 
     // The window is loaded anew in the middle of a run.
-    stage.send(&fifth, "slow 400");
-    tail.until(|event| event["type"] == "run_started");
+    let run = stage.send_for_run(&fifth, "slow 400");
     stage.reload(&tab);
     // It forgot the run, so what it tells from here on is of the page that came.
-    tail.until(|event| event["type"] == "run_ended");
+    until_run_ended(&tail, &run);
     stage.until("the session", |all| healthy(all).filter(|it| *it == fifth));
     let seen = talk(&stage, &fifth, "after the reload");
     for words in ["in the fifth", "slow 40", "slow 400", "after the reload"] {
@@ -240,7 +236,6 @@ fn a_panel_in_a_webview_of_an_extension_is_used_by_the_profile_of_the_documentat
     notes_are_decided_on((&stage, &session, &tail), &workspace, "May I write ", "allow");
 
     stage.send(&session, "slow 400");
-    tail.until(|event| event["type"] == "run_started");
     stage.place.told(&["interrupt", &session]);
     tail.until(|event| is_said(event, "stopped"));
 

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use serde_json::{Value, json};
 
 use crate::ide::person;
-use crate::ide::stage::{Stage, id};
+use crate::ide::stage::{Stage, id, until_run_ended};
 use crate::support::{Lines, ended, said};
 
 /// A command that goes on beside the test.
@@ -55,17 +55,16 @@ fn a_reload_and_a_kill_while_an_answer_streams_double_nothing() {
         let tab = stage.open(panel, panel, "mutate=keep");
         let session = stage.session(panel);
         stage.send(&session, "hello there");
-        stage.send(&session, "slow: 300");
+        let run = stage.send_for_run(&session, "slow: 300");
         let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
         tail.until(|event| event.to_string().contains("word3"));
         stage.script(&tab, "location.reload()");
         stage.until_noted(panel, "ready", 2);
         assert_eq!(stage.session(panel), session, "{panel}");
         // The run is over: its panel forgot it.
-        tail.until(|event| event["type"] == "run_ended");
+        until_run_ended(&tail, &run);
 
         stage.send(&session, "slow: 40");
-        tail.until(|event| event["type"] == "run_started");
         stage.kill();
         stage.up();
         let words = transcript(&stage, &session, "slow: 40", "word39");

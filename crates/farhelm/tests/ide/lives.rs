@@ -221,9 +221,18 @@ fn a_virtual_list_that_is_scrolled_says_nothing_twice_and_forgets_nothing() {
     for panel in ["opencode-web", "vscode-chat"] {
         let tab = stage.open(panel, panel, "mutate=virtual&rows=20");
         let session = stage.session(panel);
+        let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));
         for from in [8, 0, 4, 14, 0, 14] {
             stage.panel_does(&tab, &json!({"do": "scroll", "from": from}));
-            stage.until("a look at it", |_| Some(()));
+            // A question tells that the machine saw what is in sight with it.
+            let text = format!("is row {from} in sight?");
+            stage.panel_does(&tab, &json!({"do": "ask", "text": text}));
+            tail.until(|event| {
+                let words = event["prompt_text"].as_str();
+                words.is_some_and(|words| words.contains(&text))
+            });
+            stage.panel_does(&tab, &json!({"do": "withdraw"}));
+            tail.until(|event| event["type"] == "permission_prompt_expired");
         }
         stage.send(&session, "at the end");
         let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--after", "0", "--json"]));

@@ -10,7 +10,7 @@ use crate::guest::everybody;
 use crate::ide::dialects::{decide, stop, talk};
 use crate::ide::foreign::{ending, fetched, times_said};
 use crate::ide::person::{asked, choose, upload};
-use crate::ide::stage::{Stage, healthy, id};
+use crate::ide::stage::{Stage, healthy, id, until_run_ended};
 use crate::ide::starting::free_port;
 use crate::support::{Lines, PATIENCE, said};
 
@@ -91,22 +91,21 @@ fn a_page_of_opencode_is_a_session_that_is_sent_to_asked_and_stopped() {
         is_said(event, "hello from afar") && event["message"]["role"] == "assistant"
     });
 
-    stage.send(session, "run: echo kite > flown.txt");
+    let run = stage.send_for_run(session, "run: echo kite > flown.txt");
     let asked = tail.until(|event| event["type"] == "permission_prompt");
     answer(&stage, session, asked.last().unwrap(), "deny");
-    tail.until(|event| event["type"] == "run_ended");
+    until_run_ended(&tail, &run);
     assert!(!workspace.join("flown.txt").exists());
 
-    stage.send(session, "run: echo kite > flown.txt");
+    let run = stage.send_for_run(session, "run: echo kite > flown.txt");
     let asked = tail.until(|event| event["type"] == "permission_prompt");
     answer(&stage, session, asked.last().unwrap(), "allow");
-    tail.until(|event| event["type"] == "run_ended");
+    until_run_ended(&tail, &run);
     assert!(workspace.join("flown.txt").exists());
 
-    stage.send(session, "slow: 400");
-    tail.until(|event| event["type"] == "run_started");
+    let run = stage.send_for_run(session, "slow: 400");
     stage.place.told(&["interrupt", session]);
-    tail.until(|event| event["type"] == "run_ended");
+    until_run_ended(&tail, &run);
 
     choose_a_model(&stage, session, &tail);
     show_a_picture(&stage, session, &tail, model);
@@ -140,7 +139,9 @@ fn show_a_picture(stage: &Stage, session: &str, tail: &Lines, model: &FakeModel)
     let has = |body: &Value| body.to_string().contains(PICTURE_BEGINS);
     let seen = stage.block_on(model.wait_for(PATIENCE, |seen| has(&seen.body)));
     assert!(seen.is_some(), "the model never saw the picture");
-    tail.until(|event| event["type"] == "run_ended");
+    // A client that names no features is told of no run.
+    let sent = tail.until(|event| event["message"]["message_id"] == "picture");
+    until_run_ended(tail, sent.last().unwrap()["message"]["run_id"].as_str().unwrap());
 }
 
 fn open_chats(stage: &Stage, first: &str, tab: &str) {
@@ -166,9 +167,7 @@ fn open_chats(stage: &Stage, first: &str, tab: &str) {
 fn outlive(stage: &mut Stage, tab: &str) {
     let session = healthy(&stage.sessions()).unwrap();
     for (number, is_kill) in [true, false].into_iter().enumerate() {
-        let tail = Lines::of(stage.place.farhelm(&["tail", &session, "--json"]));
         stage.send(&session, "slow: 40");
-        tail.until(|event| event["type"] == "run_started");
         if is_kill {
             stage.kill();
             stage.up();

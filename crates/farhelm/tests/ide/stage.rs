@@ -1,8 +1,8 @@
 //! A browser with panels in it, and a machine that looks at them.
 
-use std::time::{Duration, Instant};
-
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use cdp::{Browser, Heard};
 use fake_panels::{Chromium, Panels};
@@ -10,7 +10,11 @@ use serde_json::{Value, json};
 
 use crate::ide::foreign::Served;
 use crate::ide::sights;
-use crate::support::{PATIENCE, Place, Up};
+use crate::support::{Lines, PATIENCE, Place, Up};
+
+/// Whoever has this has the only stage of this program: each has a browser of its own, a relay and
+/// a machine. cargo-nextest does the same by the group `ides`; cargo's own runner knows no groups.
+static ONE_STAGE: Mutex<()> = Mutex::new(());
 
 /// Everything that a test needs. Dropped, all of it ends; where the test failed, what its pages
 /// showed is printed before.
@@ -22,6 +26,8 @@ pub(crate) struct Stage {
     pub(crate) chromium: Option<Chromium>,
     pub(crate) port: u16,
     runtime: tokio::runtime::Runtime,
+    /// The last that is dropped.
+    _only: MutexGuard<'static, ()>,
 }
 
 impl Stage {
@@ -32,6 +38,8 @@ impl Stage {
             assert!(!must, "{words}");
             fake_panels::untried(test, &words);
         };
+        // A test that failed left nothing behind that could be wrong.
+        let only = ONE_STAGE.lock().unwrap_or_else(PoisonError::into_inner);
         let chromium = Chromium::start().map_err(told).ok()?;
         let panels = Panels::start().map_err(told).ok()?;
         let runtime =
@@ -39,7 +47,7 @@ impl Stage {
         let (port, runtime) = (chromium.port(), runtime.unwrap());
         let place = Place::new();
         let (up, served, chromium) = (None, vec![], Some(chromium));
-        Some(Self { up, served, place, panels, chromium, port, runtime })
+        Some(Self { up, served, place, panels, chromium, port, runtime, _only: only })
     }
 
     /// Starts the machine, or starts it again.
@@ -304,10 +312,21 @@ impl Stage {
         assert_eq!(self.noted(instance, kind), count, "{instance}: {kind}: {journal:#?}");
     }
 
-    /// Sends, and waits until it is delivered.
+    /// Sends, and waits until it is delivered. The run that answers it has begun by then: a panel
+    /// reports its first sign of work before the delivery.
     pub(crate) fn send(&self, session: &str, words: &str) {
+        self.delivered(session, words);
+    }
+
+    /// The same, and gives that run.
+    pub(crate) fn send_for_run(&self, session: &str, words: &str) -> String {
+        self.delivered(session, words)["run_id"].as_str().unwrap().to_owned()
+    }
+
+    fn delivered(&self, session: &str, words: &str) -> Value {
         let told = self.place.json(&["send", session, words, "--json"]);
         assert_eq!(told["type"], "message_delivered", "{told}");
+        told
     }
 }
 
@@ -332,6 +351,12 @@ fn doing(detail: &Value) -> String {
         "(document.querySelector('#active-frame')?.contentDocument ?? document).dispatchEvent(new \
          CustomEvent('panel:do', {{detail: {detail}}}))"
     )
+}
+
+/// Reads on to the end of this run. Without its id, the end of an earlier run would do: a tail
+/// begins with history, and the words of an answer are recorded before its run ends.
+pub(crate) fn until_run_ended(tail: &Lines, run: &str) -> Vec<Value> {
+    tail.until(|event| event["type"] == "run_ended" && event["run_id"] == run)
 }
 
 /// Whether an event tells that a session is like this from now on.

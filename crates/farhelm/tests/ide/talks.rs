@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::ide::stage::{Stage, id};
+use crate::ide::stage::{Stage, id, until_run_ended};
 use crate::support::{Lines, said};
 
 /// Panels whose whole loop is tried: a webview in another process, and pages with other editors.
@@ -72,10 +72,9 @@ fn a_panel_is_a_session_that_is_sent_to_asked_and_stopped() {
         stage.place.told(&["answer", &session, id, choice]);
         tail.until(|event| said(event).is_some_and(|it| it.contains("chose: ")));
 
-        stage.send(&session, "slow: 200");
-        tail.until(|event| event["type"] == "run_started");
+        let run = stage.send_for_run(&session, "slow: 200");
         stage.place.told(&["interrupt", &session]);
-        tail.until(|event| event["type"] == "run_ended");
+        until_run_ended(&tail, &run);
         stage.until_noted(panel, "stopped", 1);
         stage.call("Target.closeTarget", json!({"targetId": tab}));
     }
