@@ -252,30 +252,85 @@ fn words(raw: &Value) -> Option<String> {
 }
 
 /// What a client answered by the questions' words, as the agent reads it: by its own names. What
-/// is no known question stays as it was said.
-pub(crate) fn translated(questions: &[Question], given: Map<String, Value>) -> Map<String, Value> {
-    let translate = |(name, value): (String, Value)| {
+/// says nothing is left out. What is no known question stays as it was said. An error says which
+/// answers their questions cannot take, and why.
+pub(crate) fn translated(
+    questions: &[Question],
+    given: Map<String, Value>,
+) -> Result<Map<String, Value>, String> {
+    let mut answers = Map::new();
+    let mut unfit = vec![];
+    for (name, value) in given.into_iter().filter(|(_, value)| !is_blank(value)) {
         let question = questions.iter().find(|it| it.text == name || it.key == name);
-        let Some(question) = question else { return (name, value) };
-        let said = question.said(&value);
-        (question.key.clone(), said.unwrap_or(value))
-    };
-    given.into_iter().map(translate).collect()
+        let Some(question) = question else {
+            answers.insert(name, value);
+            continue;
+        };
+        match question.said(value) {
+            Ok(value) => drop(answers.insert(question.key.clone(), value)),
+            Err(why) => unfit.push(format!("{name}: {why}")),
+        }
+    }
+    if unfit.is_empty() { Ok(answers) } else { Err(unfit.join("; ")) }
+}
+
+/// Whether an answer says nothing: a form that a person left empty sends such values.
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(words) => words.trim().is_empty(),
+        Value::Array(all) => all.iter().all(is_blank),
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+    }
 }
 
 impl Question {
-    /// A client's answer as the agent reads it. `None` leaves it as it is.
-    fn said(&self, value: &Value) -> Option<Value> {
-        let words = value.as_str().filter(|_| self.is_field())?;
-        let at = |words: &str| self.options.iter().position(|pick| pick.label == words.trim());
-        match (at(words), self.is_many) {
-            (Some(at), _) => Some(self.picked(&[at])),
-            (None, true) => {
-                let all: Option<Vec<_>> = words.split(',').map(at).collect();
-                all.map(|all| self.picked(&all))
-            }
-            (None, false) => self.written(words).ok(),
+    /// A client's answer as the agent reads it, or why the agent could not read it.
+    fn said(&self, value: Value) -> Result<Value, String> {
+        match (self.kind, value) {
+            (Kind::Listed, value) => Ok(value),
+            (_, Value::String(words)) => self.said_in_words(&words),
+            (Kind::List, Value::Array(all)) if self.options.is_empty() => Ok(all.into()),
+            (Kind::List, Value::Array(all)) => all.iter().map(|one| self.chosen(one)).collect(),
+            (_, value) if !self.options.is_empty() => self.chosen(&value),
+            (Kind::Text, value) => Ok(value),
+            (Kind::Integer, value) if value.is_i64() || value.is_u64() => Ok(value),
+            (Kind::Number, value) if value.is_number() => Ok(value),
+            (Kind::Integer, value) => Err(format!("{value} is not a whole number")),
+            (Kind::Number, value) => Err(format!("{value} is not a number")),
+            (Kind::List, value) => Err(format!("{value} is not a list")),
         }
+    }
+
+    fn said_in_words(&self, words: &str) -> Result<Value, String> {
+        if self.options.is_empty() {
+            return self.written(words);
+        }
+        if let Some(at) = self.option(&json!(words)) {
+            return Ok(self.picked(&[at]));
+        }
+        let several = || words.split(',').map(|one| self.option(&json!(one))).collect();
+        let several: Option<Vec<_>> = self.is_many.then(several).flatten();
+        let picked = several.map(|picked| self.picked(&picked));
+        picked.ok_or_else(|| format!("{words:?} is not one of the options"))
+    }
+
+    fn chosen(&self, said: &Value) -> Result<Value, String> {
+        let pick = self.option(said).and_then(|at| self.options.get(at));
+        pick.map(|pick| pick.value.clone())
+            .ok_or_else(|| format!("{said} is not one of the options"))
+    }
+
+    /// The option that an answer names: by its label, else by its value.
+    fn option(&self, said: &Value) -> Option<usize> {
+        let words = said.as_str().map(str::trim);
+        let labelled = self.options.iter().position(|pick| Some(pick.label.as_str()) == words);
+        // A number, or yes and no, may come as text.
+        let read = words.and_then(|words| serde_json::from_str::<Value>(words).ok());
+        let named = words.map(Value::from);
+        let is_value =
+            |pick: &Pick| [Some(said), named.as_ref(), read.as_ref()].contains(&Some(&pick.value));
+        labelled.or_else(|| self.options.iter().position(is_value))
     }
 }
 

@@ -22,6 +22,8 @@ enum Note {
     Ready,
     /// Another chat is shown.
     Chapter(String),
+    /// How often another chat was shown, where lines that said so were left out.
+    Chapters(u32),
     /// The chat that is shown has a name of its own now.
     Renamed(String),
     /// A row was told.
@@ -66,6 +68,7 @@ impl Notes {
             Note::Several(notes) => notes.into_iter().for_each(|note| self.apply(note)),
             Note::Ready => self.is_ready = true,
             Note::Chapter(name) => self.tellings.turn_to(name),
+            Note::Chapters(count) => self.tellings.chapters = count,
             Note::Renamed(name) => self.tellings.rename(name),
             Note::Told(telling) => self.tellings.add(telling),
             Note::Writing { id, attempt, print } => {
@@ -86,7 +89,9 @@ impl Notes {
     }
 
     /// The lines without those that no longer count: rows beyond those that are remembered, but
-    /// for the one that says how far its chat was told. Each note becomes a line of its own.
+    /// for the one of each chat that says how far it was told; and chats that were left again
+    /// without getting a name. What is left does not grow with switching between chats. Each note
+    /// becomes a line of its own.
     pub(super) fn shortened(text: &str) -> String {
         let mut flat = String::new();
         let mut tops = Tops::default();
@@ -106,12 +111,29 @@ impl Notes {
                 Err(_) => flat.extend([line, "\n"]),
             }
         }
+        // Chats without a name are numbered by this count, and no number may come twice.
+        if tops.chapters > 0 {
+            flat.extend(serde_json::to_string(&Note::Chapters(tops.chapters)).ok());
+            flat.push('\n');
+        }
         let rows = tops.rows;
-        let tops = tops.finish();
+        let tops: BTreeSet<usize> = tops.of.into_values().map(|(_, row)| row).collect();
         // From the newest to the oldest.
         let mut newer = 0;
+        let mut was_left = false;
         shortened(&flat, |note: &Note| match note {
             Note::Ready => Kept::Newest("ready"),
+            Note::Chapters(_) => Kept::Newest("chapters"),
+            // A name is that of the chat that was shown when it came.
+            Note::Renamed(_) => {
+                was_left = false;
+                Kept::All
+            }
+            Note::Chapter(_) if was_left => Kept::Last("left", 0),
+            Note::Chapter(_) => {
+                was_left = true;
+                Kept::All
+            }
             Note::Told(_) => {
                 newer += 1;
                 let is_forgotten = newer > TELLINGS_MAX;
@@ -122,8 +144,6 @@ impl Notes {
                 }
             }
             Note::Several(_)
-            | Note::Chapter(_)
-            | Note::Renamed(_)
             | Note::Writing { .. }
             | Note::Delivered { .. }
             | Note::Echoed { .. } => Kept::All,
@@ -199,14 +219,16 @@ impl Notes {
     }
 }
 
-/// Which rows say how far a chat was told, counted from the first.
+/// Which row says how far each chat was told, as `Tellings` will understand it.
 #[derive(Debug, Default)]
 struct Tops {
+    /// How many rows were told.
     rows: usize,
-    /// Since the chat that is shown changed: its highest place, and which row had it.
-    open: BTreeMap<String, (u64, usize)>,
-    /// From before. A chat may have had another name then.
-    settled: BTreeSet<usize>,
+    /// The chat that is shown, and how often it was another one.
+    chapter: String,
+    chapters: u32,
+    /// The highest place of each chat, and which row has it, counted from the first.
+    of: BTreeMap<String, (u64, usize)>,
 }
 
 impl Tops {
@@ -215,26 +237,26 @@ impl Tops {
             Note::Told(telling) => {
                 let top = (telling.ordinal, self.rows);
                 self.rows += 1;
-                let known = self.open.entry(telling.chapter.clone()).or_insert(top);
+                let known = self.of.entry(telling.chapter.clone()).or_insert(top);
                 *known = top.max(*known);
             }
-            Note::Chapter(_) | Note::Renamed(_) => self.settle(),
+            Note::Chapter(name) => {
+                self.chapters += u32::from(self.chapter != *name);
+                self.chapter.clone_from(name);
+            }
+            Note::Chapters(count) => self.chapters = *count,
+            Note::Renamed(name) => {
+                let old = std::mem::replace(&mut self.chapter, name.clone());
+                if let Some(top) = self.of.remove(&old) {
+                    self.of.insert(name.clone(), top);
+                }
+            }
             Note::Ready
             | Note::Several(_)
             | Note::Writing { .. }
             | Note::Delivered { .. }
             | Note::Echoed { .. } => {}
         }
-    }
-
-    fn settle(&mut self) {
-        let open = std::mem::take(&mut self.open);
-        self.settled.extend(open.into_values().map(|(_, row)| row));
-    }
-
-    fn finish(mut self) -> BTreeSet<usize> {
-        self.settle();
-        self.settled
     }
 }
 
@@ -258,7 +280,7 @@ mod tests {
             lines.extend(notes.take_later());
         }
         let short = Notes::shortened(&lines.join("\n"));
-        assert_eq!(short.lines().count(), TELLINGS_MAX + 5);
+        assert_eq!(short.lines().count(), TELLINGS_MAX + 6);
         let again = Notes::read(&short);
         assert!(again.is_ready && again.was_written(&"m1".into(), Sequence(1)));
         assert_eq!(again.awaited().count(), 0);
@@ -293,7 +315,7 @@ mod tests {
             lines.extend(notes.take_later());
         }
         let short = Notes::shortened(&lines.join("\n"));
-        assert_eq!(short.lines().count(), TELLINGS_MAX + 8);
+        assert_eq!(short.lines().count(), TELLINGS_MAX + 9);
         for mut read in [Notes::read(&lines.join("\n")), Notes::read(&short)] {
             for (chapter, top) in [("c1", 9), ("c2", 9), ("c3", TELLINGS_MAX as u64 - 1)] {
                 assert!(read.tellings.knows(chapter), "{chapter}");
@@ -303,6 +325,46 @@ mod tests {
             read.tellings.turn_to("c1".to_owned());
             let rows = Telling::new("c1", "row-9", "user", "c1", 9, 1);
             assert_eq!(read.tellings.count("user", &rows.print), 0, "its rows fell out");
+        }
+        assert_eq!(Notes::shortened(&short), short);
+    }
+
+    #[test]
+    fn shortened_notes_do_not_grow_with_switching_back_and_forth() {
+        let after = |switches: u64| {
+            let mut notes = Notes::default();
+            let mut lines = vec![];
+            for switch in 0..switches {
+                for chapter in ["c1", "c2"] {
+                    lines.push(notes.note_chapter(chapter.to_owned()));
+                    let key = format!("{chapter}-{switch}");
+                    notes.told(Telling::new(chapter, &key, "user", &key, switch, 1));
+                    lines.extend(notes.take_later());
+                }
+            }
+            // A chat that gets its name only now, and rows that push all others out.
+            lines.push(notes.note_chapter("#7".to_owned()));
+            notes.told(Telling::new("#7", "named", "user", "named", 4, 1));
+            lines.extend(notes.take_later());
+            lines.push(notes.note_renamed("c7".to_owned()));
+            lines.push(notes.note_chapter("c3".to_owned()));
+            for number in 0..TELLINGS_MAX as u64 {
+                let key = format!("row-{number}");
+                notes.told(Telling::new("c3", &key, "user", &key, number, 1));
+                lines.extend(notes.take_later());
+            }
+            lines.join("\n")
+        };
+        let count = |text: &str| Notes::shortened(text).lines().count();
+        assert_eq!(count(&after(3)), count(&after(40)));
+        let (long, short) = (after(40), Notes::shortened(&after(40)));
+        for mut read in [Notes::read(&long), Notes::read(&short)] {
+            assert_eq!((read.tellings.chapter.as_str(), read.tellings.chapters), ("c3", 82));
+            for (chapter, top) in [("c1", 39), ("c2", 39), ("c7", 4)] {
+                read.tellings.turn_to(chapter.to_owned());
+                assert_eq!(read.tellings.top(), Some(top), "{chapter}");
+            }
+            assert!(!read.tellings.knows("#7"));
         }
         assert_eq!(Notes::shortened(&short), short);
     }

@@ -42,8 +42,7 @@ pub(super) enum Dialog {
     Gate(Gate),
     Select(Vec<String>),
     Confirm,
-    /// Words, and what they are where none are given.
-    Words(String),
+    Words,
 }
 
 /// A tool call that waits.
@@ -162,10 +161,10 @@ impl Pi {
                 let questions = Some(question.to_string());
                 detail = Some(Content::Open(Detail { questions, ..Detail::default() }));
                 let choices = vec![
-                    choice(SUBMIT, "Answer", None),
+                    choice(SUBMIT, "Answer", Some(Effect::AllowOnce)),
                     choice(CANCEL, "Cancel", Some(Effect::Reject)),
                 ];
-                (Dialog::Words(request.prefill.unwrap_or_default()), choices)
+                (Dialog::Words, choices)
             }
         };
         let expiry = request
@@ -245,16 +244,18 @@ impl Pi {
             }
             (Dialog::Confirm, Some(YES)) => Ok(json!({"confirmed": true})),
             (Dialog::Confirm, Some(NO)) => Ok(json!({"confirmed": false})),
-            (Dialog::Words(otherwise), Some(SUBMIT)) => {
-                Ok(json!({"value": words_of(detail).unwrap_or_else(|| otherwise.clone())}))
+            // A prefill is a proposal: only a person makes it an answer.
+            (Dialog::Words, Some(SUBMIT)) => {
+                let words = words_of(detail).ok_or("The question wants an answer in words")?;
+                Ok(json!({ "value": words }))
             }
             (Dialog::Select(options), Some(chosen)) if chosen != CANCEL => {
                 let at = (0..).zip(options).find(|(at, _)| option_id(*at) == chosen);
                 at.map(|(_, option)| json!({"value": option})).ok_or("Unknown choice")
             }
-            (Dialog::Select(_) | Dialog::Words(_), Some(CANCEL))
-            | (Dialog::Select(_) | Dialog::Words(_) | Dialog::Confirm, None) => Ok(cancelled()),
-            (Dialog::Gate(_) | Dialog::Confirm | Dialog::Words(_) | Dialog::Select(_), Some(_)) => {
+            (Dialog::Select(_) | Dialog::Words, Some(CANCEL))
+            | (Dialog::Select(_) | Dialog::Words | Dialog::Confirm, None) => Ok(cancelled()),
+            (Dialog::Gate(_) | Dialog::Confirm | Dialog::Words | Dialog::Select(_), Some(_)) => {
                 Err("Unknown choice")
             }
         }

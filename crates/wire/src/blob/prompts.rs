@@ -33,11 +33,9 @@ pub(super) fn asked(
     let question = prompt.text.open().map_or(SEALED, String::as_str);
     let again =
         failure.map(|failure| format!("The answer could not be applied ({}). ", failure.message));
-    let (what, how) = if is_more_than_yes(prompt) {
-        ("The agent asks", format!("Answer in another client, or deny with /deny {}", prompt.id))
-    } else {
-        ("Permission needed", format!("Answer with /approve {id} or /deny {id}", id = prompt.id))
-    };
+    let is_permission = pressed(prompt, Effect::AllowOnce).is_some();
+    let what = if is_permission { "Permission needed" } else { "The agent asks" };
+    let how = how_to_answer(prompt);
     let words = format!("{}{what}: {question}\n{how}", again.unwrap_or_default());
     let words = without_markup(&words);
     let mut payload = said(Role::System, &words, prompt.id.as_str(), at);
@@ -49,6 +47,31 @@ pub(super) fn asked(
 /// markup and leaves out what is in them, so that a person would approve what they cannot read.
 fn without_markup(words: &str) -> String {
     words.replace('[', "\u{ff3b}").replace(']', "\u{ff3d}")
+}
+
+/// Which commands answer a question here: only those that would be taken.
+fn how_to_answer(prompt: &Prompt) -> String {
+    let id = &prompt.id;
+    let is_taken = |wanted| pressed(prompt, wanted).is_some();
+    match (is_taken(Effect::AllowOnce), is_taken(Effect::Reject)) {
+        (true, true) => format!("Answer with /approve {id} or /deny {id}"),
+        (true, false) => format!("Answer with /approve {id}, or in another client"),
+        (false, true) => format!("Answer in another client, or with /deny {id}"),
+        (false, false) => "Answer in another client".to_owned(),
+    }
+}
+
+/// The button that a command presses, if it may.
+fn pressed(prompt: &Prompt, wanted: Effect) -> Option<&Choice> {
+    let is_too_little = wanted != Effect::Reject && is_more_than_yes(prompt);
+    prompt.choices.iter().find(|it| effect(it) == Some(wanted)).filter(|_| !is_too_little)
+}
+
+/// The only question of this id, or whose id is shown like this.
+fn named<'a>(prompts: &'a [Prompt], name: &str) -> Option<&'a Prompt> {
+    let is_named = |it: &&Prompt| it.id.as_str() == name || without_markup(it.id.as_str()) == name;
+    let mut found = prompts.iter().filter(is_named);
+    found.next().filter(|_| found.next().is_none())
 }
 
 /// A question is over.
@@ -77,21 +100,21 @@ pub(super) fn settled(
 
 impl Connection {
     /// Answers a question: the named one, else the oldest.
-    pub(super) fn decide(&mut self, named: Option<&str>, wanted: Effect) -> Vec<Act> {
+    pub(super) fn decide(&mut self, name: Option<&str>, wanted: Effect) -> Vec<Act> {
         let Some(view) = &self.view else { return self.tell("No session selected") };
-        let is_named = |prompt: &&Prompt| named.is_none_or(|id| prompt.id.as_str() == id);
-        let Some(prompt) = view.prompts.iter().find(is_named) else {
+        let oldest = view.prompts.first();
+        let Some(prompt) = name.map_or(oldest, |name| named(&view.prompts, name)) else {
             return self.tell("No matching permission request is open");
         };
-        if wanted != Effect::Reject && is_more_than_yes(prompt) {
-            return self.tell(
-                "This question needs more than allow or deny. Answer it in another client, such \
-                 as the relay's page, or use /deny",
-            );
-        }
-        let Some(choice) = prompt.choices.iter().find(|it| effect(it) == Some(wanted)) else {
-            return self
-                .tell("This question does not offer that answer; answer it in another client");
+        let Some(choice) = pressed(prompt, wanted) else {
+            let words = match wanted {
+                Effect::Reject => "This question cannot be denied here",
+                Effect::AllowOnce | Effect::AllowAlways => {
+                    "This question needs more than allow or deny"
+                }
+            };
+            let words = without_markup(&format!("{words}. {}", how_to_answer(prompt)));
+            return self.tell(&words);
         };
         let wish = Wish::Answer {
             request: None,
@@ -132,19 +155,9 @@ impl Connection {
         let Some((run, send)) = self.blocked() else { return vec![] };
         let (run, prompts) = (run.clone(), self.view.as_ref().map(|view| view.prompts.as_slice()));
         let Some([oldest, ..]) = prompts else { return vec![] };
-        let words = if is_more_than_yes(oldest) {
-            format!(
-                "The agent is waiting for answers to its questions. Answer in another client, or \
-                 deny with /deny {}; then the run continues",
-                oldest.id,
-            )
-        } else {
-            format!(
-                "The agent is waiting for permission. Answer with /approve {id} or /deny {id}, \
-                 here or in another client; then the run continues",
-                id = oldest.id,
-            )
-        };
+        let how = how_to_answer(oldest);
+        let words = format!("The agent is waiting for an answer. {how}; then the run continues");
+        let words = without_markup(&words);
         let told = error(Some(send.as_str()), &words, false, "TOOL_EXECUTION_FAILED", None);
         self.freed = Some(run);
         vec![Act::Send(told)]

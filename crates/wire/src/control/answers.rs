@@ -45,7 +45,7 @@ impl Connection {
         };
         let (choice, detail) = match permission::verdict(prompt, answer) {
             Ok(verdict) => verdict,
-            Err(words) => return self.ask_again(&id, words),
+            Err(words) => return self.ask_again(&id, &words),
         };
         let prompt = id;
         let ticket = self.ticket(Asked::Answer(prompt.clone()));
@@ -70,19 +70,21 @@ impl Connection {
             Ok(_) | Err(Denied::Refused(Refusal::PromptNotOpen(_))) => return vec![],
             Err(denied) => denied,
         };
+        // Settled meanwhile: its end was told, and nothing would forget it again.
+        if !self.view.prompts.contains_key(prompt) {
+            return vec![];
+        }
         let words = super::requests::words(&denied);
         match denied {
-            // Asking once more would not help.
-            Denied::Refused(Refusal::Unauthorized | Refusal::OwnerOnly) => {
+            // Asking once more would not help: the client may not answer, or the session is damaged.
+            Denied::Refused(Refusal::Unauthorized | Refusal::OwnerOnly) | Denied::Code(..) => {
                 self.note(&format!("The question is still open: {words}"))
             }
             Denied::Refused(Refusal::NoProxyConnected) => {
                 self.asked_again.waiting.insert(prompt.clone());
                 self.note(&format!("The question is still open: {words}"))
             }
-            Denied::Refused(_) | Denied::Failed(_) | Denied::Code(..) => {
-                self.ask_again(prompt, &words)
-            }
+            Denied::Refused(_) | Denied::Failed(_) => self.ask_again(prompt, &words),
         }
     }
 

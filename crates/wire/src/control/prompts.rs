@@ -68,7 +68,7 @@ pub(super) fn original_input(prompt: &Prompt) -> Value {
 pub(super) fn verdict(
     prompt: &Prompt,
     answer: &Permission,
-) -> Result<(ChoiceId, Option<AnswerDetail>), &'static str> {
+) -> Result<(ChoiceId, Option<AnswerDetail>), String> {
     match answer.behavior.as_str() {
         "allow" => allow(prompt, answer),
         "deny" => {
@@ -82,7 +82,7 @@ pub(super) fn verdict(
             });
             Ok((choice.id.clone(), detail))
         }
-        _ => Err("behavior must be allow or deny"),
+        _ => Err("behavior must be allow or deny".to_owned()),
     }
 }
 
@@ -92,10 +92,7 @@ pub(super) fn is_refusal(prompt: &Prompt, choice: &ChoiceId) -> bool {
     chosen.and_then(effect) == Some(Effect::Reject)
 }
 
-fn allow(
-    prompt: &Prompt,
-    answer: &Permission,
-) -> Result<(ChoiceId, Option<AnswerDetail>), &'static str> {
+fn allow(prompt: &Prompt, answer: &Permission) -> Result<(ChoiceId, Option<AnswerDetail>), String> {
     if has_questions(prompt) {
         return answered(prompt, answer);
     }
@@ -127,21 +124,17 @@ fn allow(
 fn answered(
     prompt: &Prompt,
     answer: &Permission,
-) -> Result<(ChoiceId, Option<AnswerDetail>), &'static str> {
+) -> Result<(ChoiceId, Option<AnswerDetail>), String> {
     let raw = answer.updated_input.as_ref().map_or("null", |raw| raw.get());
     let mut input = serde_json::from_str::<Value>(raw).unwrap_or_default();
     let answers = input.as_object_mut().and_then(|input| input.remove("answers"));
-    let questions = questions::of(prompt);
-    let answers = match answers {
-        Some(Value::Object(answers)) => questions::translated(&questions, answers),
+    let given = match answers {
+        Some(Value::Object(answers)) => answers,
         Some(_) | None => Map::new(),
     };
-    let is_enough = |it: &Question| it.is_optional || answers.contains_key(&it.key);
-    let is_form = questions.iter().any(Question::is_field);
-    let has_enough = if is_form { questions.iter().all(is_enough) } else { !answers.is_empty() };
-    if !has_enough {
-        return Err("Put the answers to these questions in updatedInput.answers");
-    }
+    let answers = enough(&questions::of(prompt), given).map_err(|why| {
+        format!("Put the answers to these questions in updatedInput.answers ({why})")
+    })?;
     let is_chosen = |choice: &&Choice| {
         answers.len() == 1 && answers.values().any(|it| it.as_str() == Some(&choice.label))
     };
@@ -154,6 +147,22 @@ fn answered(
         ..AnswerDetail::default()
     };
     Ok((choice.id.clone(), Some(detail)))
+}
+
+/// The answers as the agent reads them, or why they are too few.
+fn enough(questions: &[Question], given: Map<String, Value>) -> Result<Map<String, Value>, String> {
+    let answers = questions::translated(questions, given)?;
+    if !questions.iter().any(Question::is_field) {
+        let has_any = !answers.is_empty();
+        return has_any.then_some(answers).ok_or_else(|| "none has an answer".to_owned());
+    }
+    let is_missing = |it: &&Question| !it.is_optional && !answers.contains_key(&it.key);
+    let missing: Vec<_> = questions.iter().filter(is_missing).map(|it| it.text.as_str()).collect();
+    if missing.is_empty() {
+        Ok(answers)
+    } else {
+        Err(format!("no answer to {}", missing.join("; ")))
+    }
 }
 
 /// The buttons that send answers: those that allow; without any, those that do not say no.

@@ -179,13 +179,17 @@ impl Connection {
             Ok(_) | Err(Denied::Refused(Refusal::PromptNotOpen(_))) => return vec![],
             Err(denied) => denied,
         };
+        // Settled meanwhile: its end was told.
+        if !self.view.prompts.contains_key(id) {
+            return vec![];
+        }
         let words = format!("The question is still open: {}", responses::words(denied));
         match denied {
-            // Asking once more would not help.
-            Denied::Refused(Refusal::Unauthorized | Refusal::OwnerOnly) => {
+            // Asking once more would not help: the client may not answer, or the session is damaged.
+            Denied::Refused(Refusal::Unauthorized | Refusal::OwnerOnly) | Denied::Code(..) => {
                 vec![self.note(&words, "warning")]
             }
-            Denied::Refused(_) | Denied::Failed(_) | Denied::Code(..) => {
+            Denied::Refused(_) | Denied::Failed(_) => {
                 self.ask_again(&Asking { prompt: id.clone(), step: 0 }, &words)
             }
         }

@@ -56,8 +56,9 @@ pub(super) fn ask(request: &mut Value, text: &str, questions: &[Question], step:
 
 /// The answer to a question; `None` leaves it open, where it may stay so.
 pub(super) fn read(question: &Question, value: &str) -> Result<Option<Value>, String> {
-    if question.is_optional && value.trim().is_empty() {
-        return Ok(None);
+    if value.trim().is_empty() {
+        let why = "This question wants an answer; cancel it to give none";
+        return if question.is_optional { Ok(None) } else { Err(why.to_owned()) };
     }
     let options = labels(question);
     if options.is_empty() {

@@ -132,14 +132,29 @@ fn questions_of_other_extensions_are_asked_too() {
     let answers = Some(r#"{"Which?":"green"}"#.to_owned());
     bench.choose("q", Some("submit"), AnswerDetail { answers, ..AnswerDetail::default() });
     assert_eq!(told(&bench)["value"], "green");
-    ask(&mut bench, &json!({"method": "editor", "prefill": "as it was"}));
-    bench.choose("q", Some("submit"), AnswerDetail::default());
-    assert_eq!(told(&bench)["value"], "as it was");
     ask(&mut bench, &json!({"method": "select", "options": ["red"]}));
     bench.choose("q", None, AnswerDetail::default());
     assert_eq!(told(&bench)["cancelled"], true);
     ask(&mut bench, &json!({"method": "notify", "message": "Done"}));
     assert_eq!(bench.notices(), ["notify"]);
+}
+
+#[test]
+fn a_question_for_words_takes_no_answer_without_any_and_its_prefill_is_none() {
+    let mut bench = Bench::ready();
+    bench.hear(&json!({"type": "extension_ui_request", "id": "q", "method": "editor",
+        "title": "Commit message?", "prefill": "as it was"}));
+    let effects: Vec<_> = bench.prompts()[0].choices.iter().map(|choice| choice.effect).collect();
+    assert_eq!(effects, [Some(Effect::AllowOnce), Some(Effect::Reject)]);
+    for answers in [None, Some("{}".to_owned())] {
+        bench.told.clear();
+        bench.choose("q", Some("submit"), AnswerDetail { answers, ..AnswerDetail::default() });
+        assert_eq!(bench.results(), [Some("invalid_choice")]);
+        assert!(bench.written("extension_ui_response").is_none());
+    }
+    let message = Some("as it is".to_owned());
+    bench.choose("q", Some("submit"), AnswerDetail { message, ..AnswerDetail::default() });
+    assert_eq!(bench.written("extension_ui_response").unwrap()["value"], "as it is");
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn answer(text: &str) -> Permission {
     serde_json::from_str(text).unwrap()
 }
 
-fn pressed(prompt: &Prompt, text: &str) -> Result<String, &'static str> {
+fn pressed(prompt: &Prompt, text: &str) -> Result<String, String> {
     verdict(prompt, &answer(text)).map(|(choice, _)| choice.to_string())
 }
 

@@ -2,9 +2,9 @@
 
 use domain::Content;
 use domain::content::{Attachment, Author, Part};
-use domain::session::Report;
 use domain::session::prompts::{Detail, Effect};
 use domain::session::runs::Outcome;
+use domain::session::{Order, Report};
 use serde_json::{Value, json};
 
 use super::relay::{MADE, Relay, SESSION, START, kinds};
@@ -222,6 +222,56 @@ fn questions_that_want_answers_are_not_approved_and_say_where_to_answer() {
         types(&mut relay, "a", "/deny");
         assert_eq!(relay.room().session.owed().len(), 1);
     }
+}
+
+// spec: blob/prompts.6
+#[test]
+fn a_question_offers_only_the_commands_that_would_answer_it() {
+    let no = Some(Effect::Reject);
+    for (choices, offered, refused) in [
+        // As pi asks for one of several options.
+        (&[("red", None), ("blue", None), ("cancel", no)][..], "or with /deny p1", "/approve"),
+        (&[("go", YES), ("wait", None)], "with /approve p1, or in another client", "/deny"),
+        (&[("red", None), ("blue", None)], "in another client", "/approve"),
+    ] {
+        let mut relay = Relay::watched();
+        relay.sends("a", "r", "one");
+        relay.obey(Some("run_1"));
+        relay.asks_about("p1", choices, Detail::default());
+        let heard = relay.heard("a");
+        relay.waits("a", 10_000);
+        let freed = relay.heard("a").remove(0)["payload"]["message"].as_str().unwrap().to_owned();
+        for words in [told(&heard), &freed] {
+            assert!(words.contains(offered) && !words.contains(refused), "{words}");
+        }
+        let heard = types(&mut relay, "a", refused);
+        assert!(told(&heard).contains(offered), "{}", told(&heard));
+        assert_eq!(relay.room().session.owed().len(), 0, "nothing is pressed");
+    }
+}
+
+// spec: blob/prompts.7
+#[test]
+fn a_question_whose_id_has_brackets_is_answered_by_the_id_as_it_is_shown() {
+    for typed in ["ask［1］", "ask[1]"] {
+        let mut relay = Relay::watched();
+        relay.asks("ask[2]");
+        relay.asks("ask[1]");
+        let heard = relay.heard("a");
+        let shown = told(&heard);
+        assert!(shown.contains("/approve ask［1］ or /deny ask［1］"), "{shown}");
+        types(&mut relay, "a", &format!("/approve {typed}"));
+        let owed = relay.room().session.owed();
+        let [Order::Answer { prompt, .. }] = owed.as_slice() else { panic!("{owed:?}") };
+        assert_eq!(prompt.as_str(), "ask[1]");
+    }
+    // Two that are shown alike: neither is guessed.
+    let mut relay = Relay::watched();
+    relay.asks("ask[1]");
+    relay.asks("ask［1］");
+    relay.heard("a");
+    types(&mut relay, "a", "/approve ask［1］");
+    assert_eq!(relay.room().session.owed().len(), 0);
 }
 
 // spec: blob/commands.5

@@ -1,10 +1,12 @@
 //! Permission requests across clients, viewers and reconnects.
 
-use domain::Content;
 use domain::content::{Failure, ToolDetail, ToolStatus, ToolUpdate};
 use domain::session::prompts::Effect;
 use domain::session::{Event, Recorded, Report, prompts};
+use domain::{Content, Refusal};
 use serde_json::json;
+use wire::port::Denied;
+use wire::visitor::Answer;
 
 use super::relay::{Relay, SESSION, START, kinds};
 use crate::visitors::stage::machine;
@@ -275,7 +277,13 @@ fn an_answer_that_is_one_of_the_options_presses_it_and_none_presses_nothing() {
     // Words of the person's own are an answer as well.
     let (_, detail) = answered(&mut ask(), &allow(&json!({ "Which?": "Neither" }))).unwrap();
     assert_eq!(detail.unwrap().answers.as_deref(), Some(r#"{"Which?":"Neither"}"#));
-    for silent in [json!({ "behavior": "allow" }), allow(&json!({})), allow(&json!("LARGE"))] {
+    for silent in [
+        json!({ "behavior": "allow" }),
+        allow(&json!({})),
+        allow(&json!("LARGE")),
+        allow(&json!({ "Which?": null })),
+        allow(&json!({ "Which?": " " })),
+    ] {
         let mut relay = ask();
         relay.heard("a");
         assert_eq!(answered(&mut relay, &silent), None, "{silent}");
@@ -307,6 +315,50 @@ fn a_request_whose_answer_was_not_taken_is_sent_again_under_its_id_and_not_for_e
     let answers = json!({ "answers": { "Name?": "Kite" } });
     let allow = json!({ "behavior": "allow", "updatedInput": answers });
     assert_eq!(answered(&mut relay, &allow).unwrap().0, "answer".into());
+}
+
+/// What a client is told when its answer is denied like this.
+fn told_after(relay: &mut Relay, denied: Denied) -> Vec<serde_json::Value> {
+    let (_, _, answer) = relay.late.last_mut().unwrap();
+    *answer = Answer::Done(Err(denied));
+    relay.catch_up();
+    relay.heard("a")
+}
+
+// spec: control/permissions.15
+#[test]
+fn a_request_is_sent_again_only_where_that_may_help() {
+    let damaged = Denied::Code("session_damaged".into(), "cannot be read".to_owned());
+    let full = Denied::Failed("the disk is full".to_owned());
+    for (denied, expected) in [
+        (damaged, &["system/informational"][..]),
+        (full, &["system/informational", "control_request"]),
+    ] {
+        // The session is not the client's concern here: nothing of the answer is recorded.
+        let mut relay = Relay::watched();
+        relay.asks("p1");
+        relay.falls_behind("a");
+        relay.is_slow = true;
+        relay.json("a", &answer("allow"));
+        relay.heard("a");
+        assert_eq!(kinds(&told_after(&mut relay, denied)), expected);
+    }
+}
+
+#[test]
+fn an_answer_that_is_denied_after_its_question_is_over_is_not_spoken_of() {
+    for denied in [
+        Denied::Failed("the disk is full".to_owned()),
+        Denied::Refused(Refusal::NoProxyConnected),
+        Denied::Code("session_damaged".into(), "cannot be read".to_owned()),
+    ] {
+        let mut relay = Relay::watched();
+        relay.asks("p1");
+        relay.is_slow = true;
+        relay.json("a", &answer("allow"));
+        relay.heard("a");
+        assert_eq!(kinds(&told_after(&mut relay, denied)), [] as [&str; 0]);
+    }
 }
 
 // spec: control/permissions.15
@@ -358,12 +410,28 @@ fn the_fields_of_a_schema_are_questions_and_their_answers_go_by_the_fields_names
     let told: serde_json::Value = serde_json::from_str(&detail.answers.unwrap()).unwrap();
     assert_eq!(told, json!({ "count": 12, "colour": "b", "sure": false }));
     assert_eq!(detail.updated_input, None);
-    for answers in [json!({}), json!({ "colour": "Red" })] {
+    for (answers, why) in [
+        (json!({}), "no answer to How many"),
+        (json!({ "colour": "Red" }), "no answer to How many"),
+        (json!({ "count": null, "colour": "Red" }), "no answer to How many"),
+        (json!({ "How many": "" }), "no answer to How many"),
+        (json!({ "How many": "abc" }), "How many: \"abc\" is not a whole number"),
+        (json!({ "count": 1, "colour": "Green" }), "colour: \"Green\" is not one of the options"),
+    ] {
         let (mut relay, _) = ask();
         let allow = json!({ "behavior": "allow", "updatedInput": { "answers": answers } });
         assert_eq!(answered(&mut relay, &allow), None, "{answers}");
-        assert_eq!(kinds(&relay.heard("a")), ["system/informational", "control_request"]);
+        let heard = relay.heard("a");
+        assert_eq!(kinds(&heard), ["system/informational", "control_request"]);
+        let told = heard[0]["content"].as_str().unwrap();
+        assert!(told.contains(why), "{told}");
     }
+    // What may stay without an answer, and does, is not told to the agent.
+    let (mut relay, _) = ask();
+    let answers = json!({ "count": 12, "colour": "", "sure": null });
+    let allow = json!({ "behavior": "allow", "updatedInput": { "answers": answers } });
+    let (_, detail) = answered(&mut relay, &allow).unwrap();
+    assert_eq!(detail.unwrap().answers.as_deref(), Some(r#"{"count":12}"#));
 }
 
 // spec: control/permissions.14

@@ -4,6 +4,8 @@ use domain::content::Failure;
 use domain::session::prompts::{Detail, Effect};
 use domain::session::{Order, Report};
 use serde_json::{Value, json};
+use wire::port::Denied;
+use wire::visitor::Answer;
 
 use super::relay::{Relay, START, kinds};
 use crate::visitors::stage::machine;
@@ -226,6 +228,31 @@ fn a_dialog_whose_answer_the_session_did_not_take_is_asked_again() {
     relay.json("v", &json!({ "type": "extension_ui_response", "id": "p1", "value": "deny" }));
     let heard = kinds(&relay.heard("v"));
     assert_eq!(heard, ["extension_ui_request/notify"], "a viewer's answer is never taken");
+}
+
+// spec: pi/dialogs.11
+#[test]
+fn a_dialog_is_asked_again_only_while_it_is_open_and_where_that_may_help() {
+    let damaged = || Denied::Code("session_damaged".into(), "cannot be read".to_owned());
+    let full = || Denied::Failed("the disk is full".to_owned());
+    for (denied, is_over, expected) in [
+        (damaged(), false, &["extension_ui_request/notify"][..]),
+        (full(), false, &["extension_ui_request/notify", "extension_ui_request/select"]),
+        (damaged(), true, &[]),
+        (full(), true, &[]),
+    ] {
+        let mut relay = three();
+        if !is_over {
+            relay.falls_behind("a");
+        }
+        relay.is_slow = true;
+        answer(&mut relay, &json!({ "value": "deny" }));
+        relay.heard("a");
+        let (_, _, reply) = relay.late.last_mut().unwrap();
+        *reply = Answer::Done(Err(denied));
+        relay.catch_up();
+        assert_eq!(kinds(&relay.heard("a")), expected);
+    }
 }
 
 // spec: pi/dialogs.5

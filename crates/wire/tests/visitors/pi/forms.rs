@@ -128,6 +128,7 @@ fn the_fields_of_a_schema_are_questions_and_what_is_optional_may_stay_empty() {
     for (question, value) in [
         ("colour", "blue"),
         ("How many", "many"),
+        ("How many", " "),
         ("How many", "12"),
         ("note", ""),
         ("sure: No way back", "yes"),
@@ -139,6 +140,22 @@ fn the_fields_of_a_schema_are_questions_and_what_is_optional_may_stay_empty() {
     let answers = answered(&mut relay).unwrap().1.answers.unwrap();
     let answers: Value = serde_json::from_str(&answers).unwrap();
     assert_eq!(answers, json!({ "count": 12, "colour": "b", "sure": true }));
+}
+
+// spec: pi/dialogs.14
+#[test]
+fn a_question_for_words_that_wants_an_answer_is_asked_again_after_an_empty_one() {
+    let required = json!({ "properties": { "name": { "type": "string" } }, "required": ["name"] });
+    for questions in [required, json!([{ "question": "name" }])] {
+        let mut relay = asks(&questions);
+        let first = relay.heard("a").remove(0);
+        let heard = answer(&mut relay, &first, "  ");
+        assert_eq!(kinds(&heard), ["extension_ui_request/notify", "extension_ui_request/input"]);
+        assert_eq!(answered(&mut relay), None);
+        answer(&mut relay, &heard[1], "Ada");
+        let answers = answered(&mut relay).unwrap().1.answers;
+        assert_eq!(answers.as_deref(), Some(r#"{"name":"Ada"}"#));
+    }
 }
 
 // spec: pi/dialogs.12
