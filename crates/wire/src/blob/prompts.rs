@@ -56,7 +56,7 @@ fn how_to_answer(prompt: &Prompt) -> String {
     match (is_taken(Effect::AllowOnce), is_taken(Effect::Reject)) {
         (true, true) => format!("Answer with /approve {id} or /deny {id}"),
         (true, false) => format!("Answer with /approve {id}, or in another client"),
-        (false, true) => format!("Answer in another client, or with /deny {id}"),
+        (false, true) => format!("Answer in another client, or deny with /deny {id}"),
         (false, false) => "Answer in another client".to_owned(),
     }
 }
