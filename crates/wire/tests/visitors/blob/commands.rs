@@ -230,7 +230,7 @@ fn a_question_offers_only_the_commands_that_would_answer_it() {
     let no = Some(Effect::Reject);
     for (choices, offered, refused) in [
         // As pi asks for one of several options.
-        (&[("red", None), ("blue", None), ("cancel", no)][..], "or with /deny p1", "/approve"),
+        (&[("red", None), ("blue", None), ("cancel", no)][..], "or deny with /deny p1", "/approve"),
         (&[("go", YES), ("wait", None)], "with /approve p1, or in another client", "/deny"),
         (&[("red", None), ("blue", None)], "in another client", "/approve"),
     ] {
