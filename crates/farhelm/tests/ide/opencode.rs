@@ -140,8 +140,8 @@ fn show_a_picture(stage: &Stage, session: &str, tail: &Lines, model: &FakeModel)
     let seen = stage.block_on(model.wait_for(PATIENCE, |seen| has(&seen.body)));
     assert!(seen.is_some(), "the model never saw the picture");
     // A client that names no features is told of no run.
-    let sent = tail.until(|event| event["message"]["message_id"] == "picture");
-    until_run_ended(tail, sent.last().unwrap()["message"]["run_id"].as_str().unwrap());
+    let message = tail.until(|event| event["message"]["message_id"] == "picture").pop().unwrap();
+    until_run_ended(tail, message["message"]["run_id"].as_str().unwrap());
 }
 
 fn open_chats(stage: &Stage, first: &str, tab: &str) {
