@@ -269,7 +269,7 @@ describe("a run", () => {
       await box(page).fill(said);
       await page.getByRole("button", { name: "Queue" }).click();
     }
-    const queue = page.getByRole("region", { name: "2 messages wait" });
+    const queue = page.getByRole("region", { name: "2 messages queued" });
     await queue.getByText("say: second").waitFor();
     await shot(page, "desk-light-7-queue");
     await queue.getByRole("button", { name: "Move up" }).click();

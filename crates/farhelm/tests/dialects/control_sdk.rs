@@ -37,7 +37,7 @@ fn a_program_on_the_official_sdk_steers_the_demo_agent() {
     assert_eq!(told["model"], "demo-large");
     assert_eq!(told["mode"], "bypassPermissions");
     assert_eq!(told["free"], json!(["success", "ran: free"]));
-    assert!(told["plan"].as_str().unwrap().contains("no mode plan"), "{told}");
+    assert!(told["plan"].as_str().unwrap().contains("Unknown mode plan"), "{told}");
     assert_eq!(told["interrupted"][0], "error_during_execution");
     assert_eq!(told["streamed"], true);
     assert_eq!(told["once"], json!(["success", "echo: once"]));
