@@ -265,10 +265,10 @@ describe("the list", () => {
     await link(/Rake/).waitFor();
     // Closed, it still says why the list is short.
     await page.getByRole("button", { name: "Filter" }).click();
-    await page.getByRole("button", { name: "No longer only: Codex" }).click();
-    await page.getByRole("button", { name: "No longer only: Running" }).click();
+    await page.getByRole("button", { name: "Remove filter: Codex" }).click();
+    await page.getByRole("button", { name: "Remove filter: Running" }).click();
     await link(/Spade/).waitFor();
-    await page.getByRole("button", { name: "No longer only: shed" }).click();
+    await page.getByRole("button", { name: "Remove filter: shed" }).click();
     await link(/demo/i).first().waitFor();
     machine.close();
     await context.close();

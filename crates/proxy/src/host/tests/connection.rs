@@ -112,7 +112,7 @@ fn text_that_makes_no_sense_does_no_harm() {
     let turn = world.handle([Input::Text(r#"{"type":"news"}"#.to_owned())]).unwrap();
     assert_eq!(turn, Turn::default());
     let turn = world.handle([Input::Text("not json".to_owned())]).unwrap();
-    assert_eq!(turn.disconnect, Some("not JSON"));
+    assert_eq!(turn.disconnect, Some("the relay sent a message that is not JSON"));
 }
 
 #[test]
