@@ -202,7 +202,7 @@ describe("letting somebody in", () => {
     const owner = await windows.paired(relay);
     await owner.page.goto(`${relay.ready.url}/#/settings`);
     await owner.page.getByRole("button", { name: "Add a device" }).click();
-    await owner.page.getByRole("radio", { name: /^Watch Reads/ }).check();
+    await owner.page.getByRole("radio", { name: /^View only Can read/ }).check();
     await owner.page.getByRole("button", { name: "Add a device" }).click();
     await owner.page.getByText("It works once.").waitFor();
     await shot(owner.page, "desk-light-6-invite");

@@ -272,6 +272,34 @@ fn a_repeated_send_that_waits_for_a_read_is_answered_if_the_read_fails() {
     }
 }
 
+/// A page that is damaged for ever would otherwise be read again, and fail, for each new event.
+#[test]
+fn a_client_whose_request_for_history_cannot_be_read_still_gets_live_events() {
+    let mut relay = greeted(&[]);
+    let send = |id: &str| {
+        json!({"type": "send_message", "protocol_version": 1, "session_id": "sess_1",
+            "client_message_id": id, "content": "x", "created_at": "2026-03-19T10:16:30.000Z"})
+        .to_string()
+    };
+    relay.text("a", &send("m"));
+    heard(&mut relay, "a");
+    let ask = json!({"type": "history_request", "protocol_version": 1, "request_id": "h",
+        "session_id": "sess_1", "after_sequence": 0});
+    let now = relay.now;
+    let client = relay.clients.get_mut("a").unwrap();
+    let mut outputs = client.machine.on_text(&ask.to_string(), &mut client.gauge, now);
+    let Some(Output::Read(job)) = outputs.pop() else { panic!("{outputs:?}") };
+    let denied = Denied::Failed("the row is damaged".to_owned());
+    let outputs = client.machine.on_read_failed(job, denied, now);
+    relay.carry_out("a", outputs);
+    assert_eq!(heard(&mut relay, "a")[0]["code"], "history_not_available");
+    relay.slow_reads = true;
+    relay.text("a", &send("n"));
+    let told = heard(&mut relay, "a");
+    assert_eq!(told[0]["type"], "message_accepted", "it is read nowhere: {told:#?}");
+    assert_eq!(told[0]["client_message_id"], "n");
+}
+
 fn delta(offset: u64, words: &str) -> Delta {
     let words = Content::Open(words.to_owned());
     Delta { message: "d1".into(), part: 0, voice: Voice::Text, offset, words }

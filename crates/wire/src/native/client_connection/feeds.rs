@@ -21,6 +21,8 @@ pub(super) struct Feed {
     pub(super) reading: Option<u64>,
     /// What was known when that read began.
     pub(super) known_before: Sequence,
+    /// Where the client was, if that read repeats what it was told before.
+    pub(super) was_at: Option<Sequence>,
     /// History that was asked for meanwhile.
     pub(super) asks: VecDeque<Ask>,
     /// States to tell again once nothing is being read.
@@ -39,6 +41,7 @@ impl Default for Feed {
             known: Sequence(0),
             reading: None,
             known_before: Sequence(0),
+            was_at: None,
             asks: VecDeque::new(),
             repeated: vec![],
             wants_drafts: false,

@@ -73,6 +73,9 @@ impl ClientConnection {
     ) -> Output {
         let ticket = self.count();
         let feed = self.feeds.entry(session.clone()).or_default();
+        if request_of(&purpose).is_some() && feed.was_at.is_none() && !feed.tail.is_behind() {
+            feed.was_at = Some(feed.tail.cursor());
+        }
         feed.reading = Some(ticket);
         feed.known_before = feed.known;
         feed.tail = Tail::new(after);
@@ -125,6 +128,14 @@ impl ClientConnection {
             return vec![];
         }
         feed.reading = None;
+        let was_at = feed.was_at.take().filter(|was_at| *was_at > feed.tail.cursor());
+        if let Some(was_at) = was_at {
+            // What the client was told before stays told. If it had to be read again, damage there
+            // would keep every later event from the client.
+            feed.tail = Tail::new(was_at);
+            feed.tail.on_lag(feed.known);
+        }
+        let is_behind = feed.tail.is_behind();
         let repeated = std::mem::take(&mut feed.repeated);
         let asks = std::mem::take(&mut feed.asks);
         let (code, words) = match denied {
@@ -151,7 +162,11 @@ impl ClientConnection {
             }
             error(code, &words, None, Some(told.id), Some(session), now)
         });
-        told.chain(repeated).collect()
+        let mut outputs: Vec<Output> = told.chain(repeated).collect();
+        if let Some(was_at) = was_at.filter(|_| is_behind && code != "session_unknown") {
+            outputs.push(self.begin(&job.session, Purpose::CatchUp, was_at));
+        }
+        outputs
     }
 
     /// The cursor is not in the ledger: the client gets everything instead.
@@ -213,6 +228,7 @@ impl ClientConnection {
         }
         let Some(feed) = self.feeds.get_mut(session) else { return vec![] };
         feed.reading = None;
+        feed.was_at = None;
         if let Some(Ask { purpose, after }) = feed.asks.pop_front() {
             return vec![self.begin(session, purpose, after)];
         }
