@@ -13,7 +13,7 @@ use super::Ide;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Hosting {
     /// Add an agent or change a known one: JSON with name, command, args and env (in the file:
-    /// [[agents]] tables); repeatable
+    /// `[[agents]]` tables); repeatable
     #[arg(long, value_name = "JSON", value_parser = agent)]
     pub(crate) agents: Vec<AgentSetting>,
     /// Suggest this folder when someone starts a session; repeatable

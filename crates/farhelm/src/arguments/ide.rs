@@ -18,7 +18,7 @@ pub(crate) struct Ide {
     #[arg(long, value_name = "PORT", value_delimiter = ',', value_parser = port)]
     pub(crate) ide_ports: Vec<String>,
     /// An IDE that Farhelm may start: JSON with profiles, command, args, env and port (in the
-    /// file: [[ide.start]] tables); repeatable
+    /// file: `[[ide.start]]` tables); repeatable
     #[arg(long, value_name = "JSON", value_parser = program)]
     pub(crate) ide_start: Vec<IdeProgram>,
     /// Folder with your own profiles [default: profiles, next to farhelm.toml]

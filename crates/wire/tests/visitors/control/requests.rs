@@ -156,7 +156,7 @@ fn a_mode_is_set_in_the_agents_words_and_a_change_is_told_to_all() {
     assert_eq!(kinds(&heard), ["control_response", "system/status"]);
     assert_eq!(heard[1]["permissionMode"], "bypassPermissions");
     let response = asked(&mut relay, &json!({ "subtype": "set_permission_mode", "mode": "plan" }));
-    assert_eq!(response["error"], "This agent has no mode plan; it has: ask, yolo");
+    assert_eq!(response["error"], "Unknown mode plan; this agent has: ask, yolo");
 }
 
 // spec: control/requests.4
