@@ -37,8 +37,8 @@ use crate::routes::Routes;
 use crate::tasks::Tasks;
 
 pub(crate) use loading::Restart;
-pub(crate) use outgoing::{Outgoing, Reply, SESSION_DAMAGED};
-use outgoing::{damaged, denied};
+use outgoing::damaged;
+pub(crate) use outgoing::{Outgoing, Reply, SESSION_DAMAGED, denied};
 
 /// Commands that may wait for one session.
 pub(crate) const INBOX_MAX: usize = 1_024;

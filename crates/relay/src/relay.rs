@@ -262,7 +262,7 @@ impl Relay {
         }
         let ask = EventsAsked { stream: session.clone(), after, upto, limit };
         let page = self.0.shared.books.events(ask).await;
-        page.map_err(|fault| Denied::Failed(fault.to_string()))
+        page.map_err(|fault| owner::denied(&fault))
     }
 
     /// Erases a session and its history. It must not be reachable: a proxy would bring it back.

@@ -134,7 +134,7 @@ fn count(event: &Published, metrics: &Metrics) {
 }
 
 /// Why a fault of the store leaves a command without an effect.
-pub(super) fn denied(fault: &Fault) -> Denied {
+pub(crate) fn denied(fault: &Fault) -> Denied {
     match fault {
         Fault::Corrupt { detail, .. } => damaged(detail),
         Fault::Locked { .. }

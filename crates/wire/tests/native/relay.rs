@@ -71,6 +71,8 @@ pub(crate) struct Relay {
     /// Pages are not read until asked for.
     pub(crate) slow_reads: bool,
     pub(crate) broken_store: bool,
+    /// What is read is damaged.
+    pub(crate) is_damaged: bool,
     reads: Vec<(String, wire::native::ReadJob)>,
     sessions: BTreeMap<SessionId, Stream>,
     fleet: Fleet,
@@ -104,6 +106,7 @@ impl Relay {
             limits: Limits { max_content_bytes: 1_000, ..Limits::default() },
             slow_reads: false,
             broken_store: false,
+            is_damaged: false,
             reads: vec![],
             sessions: BTreeMap::new(),
             fleet: Fleet::default(),
@@ -434,6 +437,9 @@ impl Relay {
     fn page(&self, job: &wire::native::ReadJob) -> Result<PageOf, Denied> {
         if self.broken_store {
             return Err(Denied::Failed("the disk hums".to_owned()));
+        }
+        if self.is_damaged {
+            return Err(Denied::Code("session_damaged".into(), "a row is damaged".to_owned()));
         }
         let stream = self.sessions.get(&job.session);
         let stream = stream.ok_or(Denied::Refused(Refusal::SessionUnknown))?;

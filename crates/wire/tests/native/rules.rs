@@ -272,6 +272,28 @@ fn a_repeated_send_that_waits_for_a_read_is_answered_if_the_read_fails() {
     }
 }
 
+// spec: native/history_request.6
+#[test]
+fn a_client_that_missed_events_that_are_damaged_goes_on_with_live_events() {
+    let mut relay = greeted(&[]);
+    let send = |id: &str| {
+        json!({"type": "send_message", "protocol_version": 1, "session_id": "sess_1",
+            "client_message_id": id, "content": "x", "created_at": "2026-03-19T10:16:30.000Z"})
+        .to_string()
+    };
+    relay.text("a", &send("m"));
+    heard(&mut relay, "a");
+    relay.report_unheard("sess_1", said("lost"), "a");
+    relay.is_damaged = true;
+    relay.lag("a");
+    let told = heard(&mut relay, "a");
+    assert_eq!(told.last().unwrap()["code"], "history_not_available", "{told:#?}");
+    relay.text("a", &send("m"));
+    assert_eq!(heard(&mut relay, "a")[0]["type"], "message_accepted", "its fate is known");
+    relay.text("a", &send("n"));
+    assert_eq!(heard(&mut relay, "a")[0]["client_message_id"], "n");
+}
+
 /// A page that is damaged for ever would otherwise be read again, and fail, for each new event.
 #[test]
 fn a_client_whose_request_for_history_cannot_be_read_still_gets_live_events() {

@@ -141,7 +141,7 @@ pub(super) fn refused(
 }
 
 /// A state told again keeps its event's name and time.
-fn told_again(session: &SessionId, told: &Told) -> Output {
+pub(super) fn told_again(session: &SessionId, told: &Told) -> Output {
     let envelope = Envelope {
         event_id: Some(event_id(session, told.sequence)),
         sequence: Some(told.sequence),

@@ -9,13 +9,15 @@ use domain::session::{Event, Recorded, controls, transcript};
 use domain::{Content, FailureCode, RequestId, Sequence, SessionId, Tail, Timestamp};
 use serde::Serialize;
 
-use super::answers::refused;
+use super::answers::{refused, told_again};
 use super::{ClientConnection, Denied, Feature, Output, PageOf, Purpose, ReadJob, error};
 use crate::native::events::{Form, encode_event_into};
 use crate::native::frames::{HistorySnapshot, RelayFrame};
 use crate::native::refusals;
 use crate::native::shapes::{Envelope, Message, Time, VERSION};
 
+/// What a read is denied with where the ledger is damaged.
+const DAMAGED: &str = "session_damaged";
 /// Events in one page.
 pub const PAGE_EVENTS_MAX: usize = 500;
 /// Bytes of one page, roughly: the event that goes beyond is its last, and another page follows.
@@ -135,6 +137,12 @@ impl ClientConnection {
             feed.tail = Tail::new(was_at);
             feed.tail.on_lag(feed.known);
         }
+        let is_damaged = matches!(&denied, Denied::Code(code, _) if code.as_str() == DAMAGED);
+        if is_damaged && was_at.is_none() {
+            // It will never be read. The client learns that a part is missing, and goes on from
+            // what is known: otherwise it would wait for ever, also for the fate of what it sent.
+            feed.tail = Tail::new(feed.known.max(feed.tail.cursor()));
+        }
         let is_behind = feed.tail.is_behind();
         let repeated = std::mem::take(&mut feed.repeated);
         let asks = std::mem::take(&mut feed.asks);
@@ -143,6 +151,7 @@ impl ClientConnection {
                 (refusals::code(&refusal).unwrap_or("internal").into(), refusal.to_string())
             }
             Denied::Failed(words) => (FailureCode::from("history_not_available"), words),
+            Denied::Code(_, words) if is_damaged => ("history_not_available".into(), words),
             Denied::Code(code, words) => (code, words),
         };
         let code = code.as_str();
@@ -159,6 +168,9 @@ impl ClientConnection {
             let session = job.session.clone();
             if code == "session_unknown" {
                 return refused(&session, &told.id, &Failure::new(code, words.as_str()), now);
+            }
+            if is_damaged {
+                return told_again(&session, &told);
             }
             error(code, &words, None, Some(told.id), Some(session), now)
         });
