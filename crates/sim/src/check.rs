@@ -37,6 +37,8 @@ pub(crate) struct History {
     pub(crate) first_kept: u64,
     /// Whether a reader of the ledger failed in this world.
     pub(crate) has_unread: bool,
+    /// Whether a bit of it was flipped, wherever that is by now.
+    pub(crate) was_damaged: bool,
 }
 
 /// Reads a session's ledger back.
@@ -51,7 +53,9 @@ pub(crate) fn read(
     let mut events = archive.before(session, first_kept);
     events.extend(kept);
     let first_kept = page.first_kept.0;
-    Ok(History { session: session.clone(), events, is_erased, first_kept, has_unread: false })
+    let session = session.clone();
+    let (has_unread, was_damaged) = (false, false);
+    Ok(History { session, events, is_erased, first_kept, has_unread, was_damaged })
 }
 
 /// The ledger by itself.

@@ -89,6 +89,8 @@ pub(crate) struct Seen {
     /// Sends that were refused, with the code. What came of a failed commit is unknown, and no
     /// refusal.
     pub(crate) refused: BTreeMap<(String, String), String>,
+    /// How many events had been shown each time when a session's history could not be read.
+    pub(crate) unread: BTreeMap<String, Vec<usize>>,
     /// Requests for a history: `told` once the last page is there, or the code of the error.
     pub(crate) read: BTreeMap<String, String>,
     /// Every page of a history, in the order it was told.
@@ -126,6 +128,15 @@ impl Seen {
         };
         if let Some(code) = code.as_str().filter(|code| *code != "internal") {
             self.refused.insert(key_of(frame), code.to_owned());
+        }
+    }
+
+    fn note_unread(&mut self, frame: &Value) {
+        if frame["code"] == "history_not_available"
+            && let Some(session) = frame["session_id"].as_str()
+        {
+            let place = self.events.get(session).map_or(0, Vec::len);
+            self.unread.entry(session.to_owned()).or_default().push(place);
         }
     }
 
@@ -363,6 +374,7 @@ impl Person {
                     self.unread.insert(session.to_owned());
                 }
                 self.note(|seen| {
+                    seen.note_unread(&frame);
                     seen.note_fate(&frame);
                     seen.note_refusal(&frame);
                     seen.note_launch(&frame);

@@ -34,6 +34,8 @@ pub(crate) fn check_client(
     let session = &history.session;
     let nothing = vec![];
     let shown = seen.events.get(session.as_str()).unwrap_or(&nothing);
+    let nowhere = vec![];
+    let unread = seen.unread.get(session.as_str()).unwrap_or(&nowhere);
     let anew: Vec<&Anew> =
         seen.anew.iter().filter(|anew| anew.session == session.as_str()).collect();
     let mut wrong = vec![];
@@ -42,7 +44,10 @@ pub(crate) fn check_client(
         let end = next.map_or(shown.len(), |anew| anew.place);
         let due = due.iter().skip_while(|(sequence, _)| *sequence <= after);
         let is_last = next.is_none();
-        wrong.extend(compare(name, session, &shown[place..end], due, is_last && to_the_end));
+        // Damage costs a client what it missed, and it was told so at this place.
+        let may_skip = |index: usize| history.was_damaged && unread.contains(&(place + index));
+        let shown = &shown[place..end];
+        wrong.extend(compare(name, session, shown, due, is_last && to_the_end, may_skip));
         let Some(anew) = next else { break };
         (after, place) = (anew.last_sequence, end);
     }
@@ -54,11 +59,15 @@ fn compare<'a>(
     name: &str,
     session: &SessionId,
     shown: &[client::Event],
-    mut due: impl Iterator<Item = &'a (u64, Value)>,
+    due: impl Iterator<Item = &'a (u64, Value)>,
     to_the_end: bool,
+    may_skip: impl Fn(usize) -> bool,
 ) -> Vec<String> {
-    let mut wrong = vec![];
-    for event in shown {
+    let (mut wrong, mut due) = (vec![], due.peekable());
+    for (index, event) in shown.iter().enumerate() {
+        if may_skip(index) {
+            while due.next_if(|(sequence, _)| *sequence < event.sequence).is_some() {}
+        }
         let Some((sequence, frame)) = due.next() else {
             let n = event.sequence;
             wrong.push(format!("{name}: was shown {n} of {session}, which is not there"));

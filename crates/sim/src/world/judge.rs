@@ -28,7 +28,8 @@ impl World {
                     match history {
                         Ok(history) => {
                             let has_unread = self.effects.met().times(Effect::ReadFailed) > 0;
-                            histories.push(History { has_unread, ..history });
+                            let was_damaged = self.damaged.as_ref() == Some(&history.session);
+                            histories.push(History { has_unread, was_damaged, ..history });
                         }
                         Err(wrong) => outcome.wrong.extend(wrong),
                     }
