@@ -8,4 +8,5 @@ mod round_trips;
 mod rules;
 mod script;
 mod transcripts;
+mod unreadable;
 mod watching;
